@@ -1,0 +1,28 @@
+//! Command lines: what a program takes stands once, in a table; parsing, help and the documentation tests read it.
+
+mod flags;
+mod parse;
+mod programs;
+
+pub use flags::*;
+pub use parse::{Parsed, parse};
+pub use programs::*;
+
+/// An exit status and what it means, for every program.
+pub const EXIT_STATUS: &[(&str, &str)] = &[
+    ("0", "done; skipped and nothing to do count as done; a dry run that found no error"),
+    ("1", "it ran, and something failed: a destination, a bundle, a validation"),
+    ("2", "it did not start: usage, configuration, secrets"),
+    ("130", "interrupted by SIGINT"),
+    ("143", "interrupted by SIGTERM"),
+];
+
+/// The status of a program that ran and found something failed.
+pub const FAILED: u8 = 1;
+/// The status of a program that did not start.
+pub const NOT_STARTED: u8 = 2;
+
+/// The status after a signal.
+pub fn signalled(signal: u8) -> u8 {
+    128 + signal
+}

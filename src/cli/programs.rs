@@ -1,0 +1,105 @@
+//! The programs: one table each.
+
+use super::flags::{
+    COMMON, CONFIG, CREATED, DESTINATIONS, DRY_RUN, FORCE_MANIFEST, Flag, HELP, ID, PIPELINE, PIPELINES, STRICT,
+    VERSION,
+};
+
+/// A program and its command line.
+#[derive(Debug)]
+pub struct Program {
+    /// The name of its file.
+    pub name: &'static str,
+    /// What it does, in a few words.
+    pub job: &'static str,
+    /// Its command lines, without the name.
+    pub synopsis: &'static [&'static str],
+    /// The operand it takes at most one of.
+    pub operand: Option<&'static str>,
+    /// Its own flags, in the order of its help.
+    pub own: &'static [&'static Flag],
+    /// The flags it shares.
+    pub common: &'static [&'static Flag],
+}
+
+impl Program {
+    /// All its flags.
+    pub fn flags(&self) -> impl Iterator<Item = &'static Flag> {
+        self.own.iter().chain(self.common).copied()
+    }
+
+    /// What `--help` prints.
+    pub fn help(&self) -> String {
+        let mut text = format!("{} - {}\n\n", self.name, self.job);
+        for (at, line) in self.synopsis.iter().enumerate() {
+            let lead = if at == 0 { "usage: " } else { "       " };
+            text += &format!("{lead}{} {line}\n", self.name);
+        }
+        text += "\n";
+        let names: Vec<String> = self.flags().map(names).collect();
+        let width = names.iter().map(String::len).max().unwrap_or_default();
+        for (name, flag) in names.iter().zip(self.flags()) {
+            text += &format!("  {name:width$}  {}\n", flag.help);
+        }
+        text + &format!("\nSee {}(1) and distributor(7).\n", self.name)
+    }
+}
+
+fn names(flag: &Flag) -> String {
+    let short = flag.short.map_or("    ".to_owned(), |short| format!("-{short}, "));
+    let value = flag.value.map_or(String::new(), |value| format!(" {value}"));
+    format!("{short}--{}{value}", flag.long)
+}
+
+/// `distributor-run`.
+pub const RUN: Program = Program {
+    name: "distributor-run",
+    job: "publish the configured pipelines once",
+    synopsis: &["[--config FILE] [--pipeline ID]... [--destination [PIPELINE/]ID]... [--dry-run]"],
+    operand: None,
+    own: &[&CONFIG, &PIPELINES, &DESTINATIONS, &DRY_RUN],
+    common: COMMON,
+};
+
+/// `distributor-validate`.
+pub const VALIDATE: Program = Program {
+    name: "distributor-validate",
+    job: "check a bundle directory, a pipeline's source, or a configuration",
+    synopsis: &["DIR [--strict]", "[--config FILE] --pipeline ID [--strict]", "--config FILE"],
+    operand: Some("DIR"),
+    own: &[&CONFIG, &PIPELINE, &STRICT],
+    common: COMMON,
+};
+
+/// `distributor-inspect`.
+pub const INSPECT: Program = Program {
+    name: "distributor-inspect",
+    job: "show what a bundle or a pipeline's source holds",
+    synopsis: &["DIR", "[--config FILE] --pipeline ID"],
+    operand: Some("DIR"),
+    own: &[&CONFIG, &PIPELINE],
+    common: COMMON,
+};
+
+/// `distributor-bundle`.
+pub const BUNDLE: Program = Program {
+    name: "distributor-bundle",
+    job: "write a bundle's manifest.json",
+    synopsis: &["DIR --id ID [--created TIME] [--force]"],
+    operand: Some("DIR"),
+    own: &[&ID, &CREATED, &FORCE_MANIFEST],
+    common: COMMON,
+};
+
+/// `distributor`, the dispatcher.
+pub const DISTRIBUTOR: Program = Program {
+    name: "distributor",
+    job: "run one of the distributor programs",
+    synopsis: &["COMMAND [ARGUMENT]..."],
+    operand: None,
+    own: &[],
+    common: &[&HELP, &VERSION],
+};
+
+/// The programs that `distributor COMMAND` finds.
+pub const PROGRAMS: &[&Program] = &[&RUN, &VALIDATE, &INSPECT, &BUNDLE];

@@ -1,0 +1,259 @@
+//! The one error type: a stable code, what happened, and where there is one, the cure.
+
+use std::fmt;
+use std::io;
+
+/// Declares the codes once: the variant, its stable name, and whether it stops a program from starting.
+macro_rules! codes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+) => {
+        /// A stable code. Scripts match on it, so none ever changes its meaning.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Code { $($(#[doc = $doc])+ $variant,)+ }
+
+        impl Code {
+            /// Every code, in the order of distributor(7).
+            pub const ALL: &'static [Code] = &[$(Code::$variant,)+];
+
+            /// The name that stands in reports and messages.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $name,)+ }
+            }
+
+            /// What a program does about it.
+            pub const fn kind(self) -> Kind {
+                match self { $(Code::$variant => Kind::$kind,)+ }
+            }
+        }
+    };
+}
+
+/// What a code means for the program that meets it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The program does not start (exit status 2).
+    Setup,
+    /// Something failed while it ran (exit status 1).
+    Failure,
+    /// It is said, and changes no exit status.
+    Warning,
+}
+
+codes! {
+    /// The command line is wrong.
+    Usage = "usage", Setup;
+    /// There is no configuration file.
+    ConfigNotFound = "config_not_found", Setup;
+    /// The configuration breaks a rule.
+    InvalidConfig = "invalid_config", Setup;
+    /// No pipeline has this id.
+    UnknownPipeline = "unknown_pipeline", Setup;
+    /// No destination has this id.
+    UnknownDestination = "unknown_destination", Setup;
+    /// A variable that the selected pipelines need has no value.
+    MissingSecret = "missing_secret", Setup;
+    /// The secrets directory can't be used.
+    InvalidSecretsDirectory = "invalid_secrets_directory", Setup;
+
+    /// The manifest breaks a rule of the format.
+    InvalidManifest = "invalid_manifest", Failure;
+    /// The bundle is not complete and valid.
+    InvalidBundle = "invalid_bundle", Failure;
+    /// A listed file is not there.
+    MissingFile = "missing_file", Failure;
+    /// A file has another size than the manifest says.
+    SizeMismatch = "size_mismatch", Failure;
+    /// A file has another SHA-256 than the manifest says.
+    DigestMismatch = "digest_mismatch", Failure;
+    /// The manifest's `digest` is not that of its files.
+    ContentDigestMismatch = "content_digest_mismatch", Failure;
+    /// A listed file is a link, a directory or a special file.
+    NotARegularFile = "not_a_regular_file", Failure;
+    /// The bundle changed while it was read.
+    SourceChanged = "source_changed", Failure;
+
+    /// Content lies at the destination that nobody recorded.
+    UnmanagedContent = "unmanaged_content", Failure;
+    /// The destination's state file can't be read as one.
+    InvalidState = "invalid_state", Failure;
+    /// The destination's state is of the other mode.
+    StateModeMismatch = "state_mode_mismatch", Failure;
+    /// The destination belongs to another pipeline or destination id.
+    IdentityMismatch = "identity_mismatch", Failure;
+    /// The destination holds another source id.
+    SourceMismatch = "source_mismatch", Failure;
+    /// Two different manifests have the same `created`.
+    SourceConflict = "source_conflict", Failure;
+    /// The destination is older, and the policy says to fail.
+    DestinationOlder = "destination_older", Failure;
+    /// The destination is newer, and the policy says to fail.
+    DestinationNewer = "destination_newer", Failure;
+    /// Two outputs claim one path.
+    OutputCollision = "output_collision", Failure;
+    /// This version does not carry out what the configuration asks for.
+    Unsupported = "unsupported", Failure;
+
+    /// It is not there.
+    NotFound = "not_found", Failure;
+    /// The operating system or server refused access.
+    PermissionDenied = "permission_denied", Failure;
+    /// The file system is full, or a quota is used up.
+    NoSpace = "no_space", Failure;
+    /// The file system is read-only.
+    ReadOnly = "read_only", Failure;
+    /// A name or path is longer than the storage allows.
+    PathTooLong = "path_too_long", Failure;
+    /// The storage failed in another way.
+    StorageError = "storage_error", Failure;
+    /// A signal ended the work.
+    Interrupted = "interrupted", Failure;
+
+    /// The source holds no bundle.
+    NoBundles = "no_bundles", Warning;
+    /// A file lies in the bundle that the manifest does not list.
+    UnlistedFile = "unlisted_file", Warning;
+    /// A symbolic link was passed over.
+    LinkSkipped = "link_skipped", Warning;
+    /// Two paths are one name on some file systems.
+    PathCollision = "path_collision", Warning;
+    /// `created` lies more than a day ahead of the clock.
+    CreatedInFuture = "created_in_future", Warning;
+    /// Which bundle a fixed destination would publish.
+    FixedSelection = "fixed_selection", Warning;
+    /// A fixed destination's root would be replaced.
+    FixedReplace = "fixed_replace", Warning;
+    /// A secret file was passed over in favour of the environment.
+    SecretIgnored = "secret_ignored", Warning;
+    /// Pruning by age alone can empty a destination.
+    PruneMayEmpty = "prune_may_empty", Warning;
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// One of several things that are wrong at once: which, what, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Detail {
+    /// Its own code.
+    pub code: Code,
+    /// What is wrong, in one line.
+    pub message: String,
+    /// The file, key or path it concerns.
+    pub path: Option<String>,
+}
+
+/// What went wrong, with a stable code, and the cure where there is one.
+#[derive(Debug)]
+pub struct Error {
+    /// The stable code.
+    pub code: Code,
+    /// What happened and where, lower case, one line.
+    pub message: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The single findings, where there are several.
+    pub detail: Vec<Detail>,
+}
+
+/// `Result` with this crate's error.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// An error without a cure.
+    pub fn new(code: Code, message: impl Into<String>) -> Error {
+        Error { code, message: message.into(), hint: None, detail: Vec::new() }
+    }
+
+    /// Adds the cure.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Error {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds the single findings.
+    #[must_use]
+    pub fn detail(mut self, detail: Vec<Detail>) -> Error {
+        self.detail = detail;
+        self
+    }
+
+    /// A failed input or output call on `what`, a path or a place: the code follows from the system's error.
+    pub fn io(what: impl fmt::Display, error: &io::Error) -> Error {
+        let (code, hint) = classify(error);
+        let error = Error::new(code, format!("{what}: {}", plain(error)));
+        match hint {
+            Some(hint) => error.hint(hint),
+            None => error,
+        }
+    }
+}
+
+/// The system's own words without Rust's `(os error N)`, in lower case.
+fn plain(error: &io::Error) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    match (chars.next(), chars.clone().next()) {
+        (Some(first), Some(second)) if second.is_lowercase() || second == ' ' => {
+            first.to_lowercase().chain(chars).collect()
+        }
+        _ => text.to_owned(),
+    }
+}
+
+fn classify(error: &io::Error) -> (Code, Option<&'static str>) {
+    use io::ErrorKind as K;
+    match error.kind() {
+        K::NotFound => (Code::NotFound, None),
+        K::PermissionDenied => {
+            (Code::PermissionDenied, Some("check the owner and mode of it and of the directories above it"))
+        }
+        K::StorageFull | K::QuotaExceeded => (Code::NoSpace, Some("free some space, then run again")),
+        K::ReadOnlyFilesystem => (Code::ReadOnly, Some("remount it writable, or choose another place")),
+        K::InvalidFilename => (Code::PathTooLong, Some("shorten the name")),
+        _ => (Code::StorageError, None),
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn system_errors_get_their_code_and_plain_words() {
+        let full = Error::io("/srv/www", &io::Error::from_raw_os_error(28));
+        assert_eq!(full.code, Code::NoSpace);
+        assert_eq!(full.message, "/srv/www: no space left on device");
+        assert!(full.hint.is_some());
+        for (errno, code) in [
+            (2, Code::NotFound),
+            (13, Code::PermissionDenied),
+            (30, Code::ReadOnly),
+            (36, Code::PathTooLong),
+            (122, Code::NoSpace),
+            (5, Code::StorageError),
+        ] {
+            assert_eq!(Error::io("x", &io::Error::from_raw_os_error(errno)).code, code, "errno {errno}");
+        }
+    }
+
+    #[test]
+    fn codes_are_unique_and_snake_case() {
+        let mut seen = std::collections::BTreeSet::new();
+        for code in Code::ALL {
+            assert!(seen.insert(code.as_str()), "{code} stands twice");
+            assert!(code.as_str().bytes().all(|b| b.is_ascii_lowercase() || b == b'_'), "{code}");
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The world outside: arguments, environment, directory, streams, clock, random ids and signals, injected so that
+//! tests can hold all of it still.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::timestamp::Timestamp;
+
+/// What a program may know of the world it runs in.
+pub struct Host {
+    /// The arguments, without the program's name.
+    pub args: Vec<OsString>,
+    /// The environment.
+    pub env: BTreeMap<OsString, OsString>,
+    /// The directory that relative paths of the command line start from; absolute.
+    pub cwd: PathBuf,
+    /// Where results go.
+    pub stdout: Stream,
+    /// Where everything else goes.
+    pub stderr: Stream,
+    /// The wall clock.
+    pub clock: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    /// A name that nobody else uses: 16 lower-case hex digits.
+    pub token: Box<dyn Fn() -> String + Send + Sync>,
+    /// Set by SIGINT and SIGTERM.
+    pub cancel: Cancel,
+}
+
+impl Host {
+    /// The real one: the process's own arguments, streams and clock, with its signal handlers in place.
+    pub fn real() -> Host {
+        Host {
+            args: std::env::args_os().skip(1).collect(),
+            env: std::env::vars_os().collect(),
+            cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            stdout: Stream::new(io::stdout(), io::stdout().is_terminal()),
+            stderr: Stream::new(io::stderr(), io::stderr().is_terminal()),
+            clock: Box::new(|| Timestamp::from_instant(std::time::SystemTime::now().into())),
+            token: Box::new(random_token),
+            cancel: Cancel::on_signals(),
+        }
+    }
+
+    /// A variable of the environment; an empty one counts as missing.
+    pub fn var(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        self.env.get(name.as_ref()).map(OsString::as_os_str).filter(|value| !value.is_empty())
+    }
+
+    /// A path of the command line, made absolute.
+    pub fn resolve(&self, path: impl AsRef<Path>) -> PathBuf {
+        self.cwd.join(path)
+    }
+
+    /// The time now, to the second.
+    pub fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+fn random_token() -> String {
+    use std::hash::{BuildHasher, Hasher};
+    // Seeded by the system's random source once a process, then by a counter: unique, not secret.
+    let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
+    hasher.write_u32(std::process::id());
+    format!("{:016x}", hasher.finish())
+}
+
+/// An output stream that many threads may write lines to.
+pub struct Stream {
+    out: Mutex<Box<dyn Write + Send>>,
+    terminal: bool,
+}
+
+impl Stream {
+    /// A stream over any writer; `terminal` says whether a person looks at it.
+    pub fn new(out: impl Write + Send + 'static, terminal: bool) -> Stream {
+        Stream { out: Mutex::new(Box::new(out)), terminal }
+    }
+
+    /// Whether a person looks at it.
+    pub fn is_terminal(&self) -> bool {
+        self.terminal
+    }
+
+    /// Writes `text` whole and flushes it. A pipe that its reader has closed is no error: the reader has had enough.
+    pub fn write(&self, text: &str) -> io::Result<()> {
+        let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
+        match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            result => result,
+        }
+    }
+}
+
+/// Whether a signal has asked the program to stop, and which.
+#[derive(Clone, Default)]
+pub struct Cancel {
+    signal: Arc<AtomicUsize>,
+}
+
+impl Cancel {
+    /// One that the first SIGINT or SIGTERM sets; a second one ends the process at once with 130 or 143.
+    fn on_signals() -> Cancel {
+        let cancel = Cancel::default();
+        let armed = Arc::new(AtomicBool::new(false));
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            let number = usize::try_from(signal).unwrap_or_default();
+            // Order matters: the shutdown looks at the flag before this signal arms it. Registering fails for
+            // forbidden signals only, which these are not.
+            let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&armed));
+            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&cancel.signal), number);
+        }
+        cancel
+    }
+
+    /// Asks the program to stop, as signal `number` would.
+    pub fn raise(&self, number: u8) {
+        self.signal.store(number.into(), Ordering::SeqCst);
+    }
+
+    /// The signal that came, if one did.
+    pub fn signal(&self) -> Option<u8> {
+        match self.signal.load(Ordering::Relaxed) {
+            0 => None,
+            number => u8::try_from(number).ok(),
+        }
+    }
+
+    /// An error when a signal came.
+    pub fn check(&self) -> crate::error::Result<()> {
+        match self.signal() {
+            None => Ok(()),
+            Some(_) => Err(crate::error::Error::new(crate::error::Code::Interrupted, "interrupted by a signal")),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Closed;
+    impl Write for Closed {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::BrokenPipe.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_error() {
+        assert!(Stream::new(Closed, false).write("x").is_ok());
+    }
+
+    #[test]
+    fn tokens_are_hex_and_differ() {
+        let (a, b) = (random_token(), random_token());
+        assert_ne!(a, b);
+        assert!(a.len() == 16 && a.bytes().all(|b| b.is_ascii_hexdigit()));
+    }
+}
