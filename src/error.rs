@@ -157,6 +157,49 @@ pub struct Error {
     pub detail: Vec<Detail>,
 }
 
+/// Something an operator should know that fails nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    /// Its code, of kind [`Kind::Warning`].
+    pub code: Code,
+    /// What is to be known, in one line.
+    pub message: String,
+    /// The pipeline it concerns.
+    pub pipeline_id: Option<String>,
+    /// The destination it concerns.
+    pub destination_id: Option<String>,
+    /// The bundle it concerns.
+    pub bundle_path: Option<String>,
+}
+
+impl Warning {
+    /// A warning that concerns nothing in particular.
+    pub fn new(code: Code, message: impl Into<String>) -> Warning {
+        Warning { code, message: message.into(), pipeline_id: None, destination_id: None, bundle_path: None }
+    }
+
+    /// Says which pipeline it concerns.
+    #[must_use]
+    pub fn pipeline(mut self, id: &str) -> Warning {
+        self.pipeline_id = Some(id.to_owned());
+        self
+    }
+
+    /// Says which destination it concerns.
+    #[must_use]
+    pub fn destination(mut self, id: &str) -> Warning {
+        self.destination_id = Some(id.to_owned());
+        self
+    }
+
+    /// Says which bundle it concerns.
+    #[must_use]
+    pub fn bundle(mut self, path: impl fmt::Display) -> Warning {
+        self.bundle_path = Some(path.to_string());
+        self
+    }
+}
+
 /// `Result` with this crate's error.
 pub type Result<T> = std::result::Result<T, Error>;
 
