@@ -1,1 +1,5 @@
-fn main() {}
+//! distributor-validate: see distributor-validate(1).
+
+fn main() -> std::process::ExitCode {
+    distributor::commands::validate::main(&distributor::host::Host::real()).into()
+}

@@ -1,1 +1,5 @@
-fn main() {}
+//! distributor: see distributor(1).
+
+fn main() -> std::process::ExitCode {
+    distributor::commands::distributor::main(&distributor::host::Host::real()).into()
+}

@@ -68,6 +68,8 @@ codes! {
     ContentDigestMismatch = "content_digest_mismatch", Failure;
     /// A listed file is a link, a directory or a special file.
     NotARegularFile = "not_a_regular_file", Failure;
+    /// A file is there already and is not replaced without being told to.
+    AlreadyExists = "already_exists", Failure;
     /// The bundle changed while it was read.
     SourceChanged = "source_changed", Failure;
 
@@ -87,6 +89,8 @@ codes! {
     DestinationOlder = "destination_older", Failure;
     /// The destination is newer, and the policy says to fail.
     DestinationNewer = "destination_newer", Failure;
+    /// A planned path belongs to another owner.
+    PathOwnedByOther = "path_owned_by_other", Failure;
     /// Two outputs claim one path.
     OutputCollision = "output_collision", Failure;
     /// This version does not carry out what the configuration asks for.
@@ -113,6 +117,8 @@ codes! {
     UnlistedFile = "unlisted_file", Warning;
     /// A symbolic link was passed over.
     LinkSkipped = "link_skipped", Warning;
+    /// A source directory lies too deep to be looked into.
+    TooDeep = "too_deep", Warning;
     /// Two paths are one name on some file systems.
     PathCollision = "path_collision", Warning;
     /// `created` lies more than a day ahead of the clock.
@@ -145,7 +151,7 @@ pub struct Detail {
 }
 
 /// What went wrong, with a stable code, and the cure where there is one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Error {
     /// The stable code.
     pub code: Code,

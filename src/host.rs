@@ -28,6 +28,8 @@ pub struct Host {
     pub token: Box<dyn Fn() -> String + Send + Sync>,
     /// Set by SIGINT and SIGTERM.
     pub cancel: Cancel,
+    /// Becomes the program of this name, from the directory of the running one; returns only where that failed.
+    pub become_program: Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Sync>,
 }
 
 impl Host {
@@ -42,6 +44,7 @@ impl Host {
             clock: Box::new(|| Timestamp::from_instant(std::time::SystemTime::now().into())),
             token: Box::new(random_token),
             cancel: Cancel::on_signals(),
+            become_program: Box::new(become_program),
         }
     }
 
@@ -58,6 +61,14 @@ impl Host {
     /// The time now, to the second.
     pub fn now(&self) -> Timestamp {
         (self.clock)()
+    }
+}
+
+fn become_program(name: &str, args: &[OsString]) -> io::Error {
+    use std::os::unix::process::CommandExt;
+    match std::env::current_exe() {
+        Ok(exe) => std::process::Command::new(exe.with_file_name(name)).args(args).exec(),
+        Err(error) => error,
     }
 }
 

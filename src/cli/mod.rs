@@ -5,7 +5,7 @@ mod parse;
 mod programs;
 
 pub use flags::*;
-pub use parse::{Parsed, parse};
+pub use parse::{Parsed, parse, usage};
 pub use programs::*;
 
 /// An exit status and what it means, for every program.

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use lexopt::Arg;
 
-use super::flags::Flag;
+use super::flags::{Flag, HELP, VERSION};
 use super::programs::Program;
 use crate::error::{Code, Error, Result};
 
@@ -55,7 +55,9 @@ impl Parsed {
 pub fn parse(program: &Program, args: &[OsString]) -> Result<Parsed> {
     let mut parsed = Parsed::default();
     let mut parser = lexopt::Parser::from_args(args);
-    while let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))? {
+    // Who asks for help gets it, whatever else stands on the line behind it.
+    while !parsed.has(&HELP) && !parsed.has(&VERSION)
+        && let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))? {
         match arg {
             Arg::Value(operand) => take_operand(program, &mut parsed, operand)?,
             Arg::Long(name) => {
@@ -96,7 +98,7 @@ fn take_operand(program: &Program, parsed: &mut Parsed, operand: OsString) -> Re
         return Err(usage(program, format!("unexpected argument {:?}", operand.display().to_string())));
     }
     if operand.is_empty() {
-        return Err(usage(program, "an argument is empty".to_owned()));
+        return Err(usage(program, "an argument is empty"));
     }
     parsed.operand = Some(operand);
     Ok(())
@@ -111,8 +113,8 @@ fn unknown(program: &Program, name: &str) -> Error {
     }
 }
 
-/// An error of the command line of `program`.
-fn usage(program: &Program, message: String) -> Error {
+/// The error of a wrong command line of `program`.
+pub fn usage(program: &Program, message: impl Into<String>) -> Error {
     Error::new(Code::Usage, message).hint(format!("see {} --help", program.name))
 }
 

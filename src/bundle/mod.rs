@@ -1,0 +1,20 @@
+//! Source bundles: a directory with a `manifest.json` and every file that it lists.
+//!
+//! Producers written in Rust can make one with [`Maker`]; [`verify`] checks one.
+
+mod digest;
+mod make;
+mod manifest;
+mod verify;
+
+pub use digest::{BUFFER, Digest, Hasher, pass};
+pub use make::Maker;
+pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest, is_id};
+pub use verify::{Unlisted, load, notes, unlisted, verify};
+pub(crate) use verify::finding;
+
+/// A value as our JSON files have it: indented, with a final line feed.
+pub(crate) fn json(value: &impl serde::Serialize) -> String {
+    // Serialising these types can't fail: no maps with other keys than text, no failing implementations.
+    serde_json::to_string_pretty(value).map(|text| text + "\n").unwrap_or_default()
+}

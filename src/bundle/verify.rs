@@ -1,0 +1,111 @@
+//! Checking a bundle against its manifest.
+
+use std::collections::BTreeSet;
+
+use super::digest::pass;
+use super::manifest::{FileEntry, MAX_BYTES, Manifest};
+use crate::error::{Code, Detail, Error, Result, Warning};
+use crate::host::Cancel;
+use crate::path::{self, MANIFEST, RESERVED, RelPath};
+use crate::pool;
+use crate::storage::{Kind, Storage, mismatch, size_mismatch};
+use crate::timestamp::Timestamp;
+
+/// Reads the manifest of the bundle at `storage`. `not_found` where there is none.
+pub fn load(storage: &dyn Storage) -> Result<Manifest> {
+    // One byte over the limit is enough to know that it is too large.
+    match storage.get_small(MANIFEST, MAX_BYTES + 1)? {
+        Some(bytes) => Manifest::parse(&bytes),
+        None => Err(Error::new(Code::NotFound, format!("no {MANIFEST}: this is not a bundle yet"))
+            .hint("write the manifest with distributor-bundle")),
+    }
+}
+
+/// Checks that every listed file is a regular file of the listed size and digest, and returns what is wrong, in the
+/// order of the manifest. Reads in parallel; fails only when interrupted.
+pub fn verify(storage: &dyn Storage, manifest: &Manifest, cancel: &Cancel) -> Result<Vec<Detail>> {
+    let results = pool::map(pool::cores(), &manifest.files, |file| {
+        cancel.check().and_then(|()| verify_file(storage, file, cancel))
+    });
+    cancel.check()?;
+    Ok(manifest.files.iter().zip(results).filter_map(|(file, result)| Some(finding(&file.path, result.err()?))).collect())
+}
+
+/// What is wrong with the listed file `path`, as a report names it.
+pub(crate) fn finding(path: &RelPath, error: Error) -> Detail {
+    let code = if error.code == Code::NotFound { Code::MissingFile } else { error.code };
+    let message = match code {
+        Code::MissingFile => format!("{path}: the file is listed and not there"),
+        _ => error.message,
+    };
+    Detail { code, message, path: Some(path.to_string()) }
+}
+
+fn verify_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Result<()> {
+    let mut opened = storage.read(&file.path)?;
+    if opened.size != file.size {
+        return Err(size_mismatch(&file.path, file.size, opened.size));
+    }
+    let (size, sha256) = pass(&mut opened.body, file.size, |_| match cancel.signal() {
+        None => Ok(()),
+        Some(_) => Err(std::io::Error::other("interrupted")),
+    })
+    .map_err(|error| Error::io(&file.path, &error))?;
+    mismatch(&file.path, (file.size, &file.sha256), (size, &sha256))
+}
+
+/// What the manifest alone is worth a warning for: names that fold together, a `created` in the future.
+pub fn notes(manifest: &Manifest, now: &Timestamp) -> Vec<Warning> {
+    let mut notes = Vec::new();
+    let mut paths: Vec<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+    paths.sort_unstable();
+    for clash in path::folded(&paths) {
+        let message = format!(
+            "{:?} and {:?} are one name on file systems that fold case or normalise Unicode",
+            clash.first, clash.second
+        );
+        notes.push(Warning::new(Code::PathCollision, message));
+    }
+    if manifest.created.is_far_ahead_of(now) {
+        let message = format!(
+            "created is {}, more than a day ahead of the clock ({now}): it would win against every later bundle",
+            manifest.created
+        );
+        notes.push(Warning::new(Code::CreatedInFuture, message));
+    }
+    notes
+}
+
+/// A file that lies in a bundle and that its manifest does not list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unlisted {
+    /// Its path, escaped where it is not text.
+    pub path: String,
+    /// What is to be said of it.
+    pub message: String,
+}
+
+/// The files that lie in the bundle and that the manifest does not list. Names of ours are passed over.
+pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlisted>> {
+    let listed: BTreeSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
+    let mut found = Vec::new();
+    storage.list(&mut |entry| {
+        let known = entry.path.as_ref().is_some_and(|path| listed.contains(path.as_str()));
+        let ours = entry.raw == MANIFEST.as_bytes()
+            || entry.raw.split(|b| *b == b'/').any(|segment| segment.starts_with(RESERVED.as_bytes()));
+        let what = match entry.kind {
+            Kind::Directory | Kind::Managed => return Ok(()),
+            Kind::File => "file",
+            Kind::Link => "symbolic link",
+            Kind::Special => "special file",
+        };
+        if !known && !ours {
+            let path = path::escape(&entry.raw);
+            let message = format!("{path}: this {what} is not listed in the manifest and is never published");
+            found.push(Unlisted { path, message });
+        }
+        Ok(())
+    })?;
+    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    Ok(found)
+}

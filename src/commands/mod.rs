@@ -1,0 +1,95 @@
+//! The programs: one file each, with the order of its calls.
+
+pub mod bundle;
+pub mod distributor;
+pub mod inspect;
+pub mod run;
+pub mod validate;
+
+mod open;
+mod publish;
+
+use std::ffi::OsString;
+
+use crate::cli::{self, Parsed, Program};
+use crate::error::{Code, Error, Kind, Result};
+use crate::host::Host;
+use crate::report::{Format, Reporter, is_interrupt};
+
+/// Reads the command line of `program`, serves `--help` and `--version`, and leaves the rest to `work`, which returns
+/// the exit status. Its error is said, and gives the status that its code asks for.
+fn start(host: &Host, program: &'static Program, work: impl FnOnce(&Parsed, &Reporter<'_>) -> Result<u8>) -> u8 {
+    start_with(host, program, &host.args, work)
+}
+
+/// The same with arguments that are not the host's.
+fn start_with(
+    host: &Host,
+    program: &'static Program,
+    args: &[OsString],
+    work: impl FnOnce(&Parsed, &Reporter<'_>) -> Result<u8>,
+) -> u8 {
+    let result = match cli::parse(program, args).and_then(|parsed| Ok((settings(program, &parsed)?, parsed))) {
+        Err(error) => Err((Reporter::new(host, program.name, Format::Text, false, false), error)),
+        Ok((_, parsed)) if parsed.has(&cli::HELP) => return print(host, program, &program.help()),
+        Ok((_, parsed)) if parsed.has(&cli::VERSION) => {
+            return print(host, program, &format!("{} {}\n", program.name, env!("CARGO_PKG_VERSION")));
+        }
+        Ok(((format, quiet, verbose), parsed)) => {
+            let reporter = Reporter::new(host, program.name, format, quiet, verbose);
+            work(&parsed, &reporter).map_err(|error| (reporter, error))
+        }
+    };
+    result.unwrap_or_else(|(reporter, error)| {
+        reporter.fail(&[], &error);
+        status_of(host, &error)
+    })
+}
+
+/// Whether results are JSON, and whether to be quiet or verbose.
+fn settings(program: &Program, parsed: &Parsed) -> Result<(Format, bool, bool)> {
+    let format = match parsed.text(&cli::FORMAT)? {
+        None | Some("text") => Format::Text,
+        Some("json") => Format::Json,
+        Some(other) => return Err(cli::usage(program, format!("--format {other:?} is neither text nor json"))),
+    };
+    Ok((format, parsed.has(&cli::QUIET), parsed.has(&cli::VERBOSE)))
+}
+
+fn print(host: &Host, program: &'static Program, text: &str) -> u8 {
+    match host.stdout.write(text) {
+        Ok(()) => 0,
+        Err(error) => {
+            let error = Error::io("standard output", &error);
+            Reporter::new(host, program.name, Format::Text, false, false).fail(&[], &error);
+            cli::FAILED
+        }
+    }
+}
+
+/// The exit status of a program that ends with `error`.
+fn status_of(host: &Host, error: &Error) -> u8 {
+    match error.code.kind() {
+        Kind::Setup => cli::NOT_STARTED,
+        _ if is_interrupt(error) => host.cancel.signal().map_or(cli::FAILED, cli::signalled),
+        _ => cli::FAILED,
+    }
+}
+
+/// What may fail while a program runs, and stands in its report; what keeps it from starting is passed on.
+fn ran<T>(result: Result<T>) -> Result<Result<T>> {
+    match result {
+        Err(error) if error.code.kind() == Kind::Setup => Err(error),
+        result => Ok(result),
+    }
+}
+
+/// One error as the finding of a bundle.
+fn details_of(error: &Error) -> Vec<crate::error::Detail> {
+    if error.detail.is_empty() {
+        let code = if error.code == Code::NotFound { Code::InvalidManifest } else { error.code };
+        vec![crate::error::Detail { code, message: error.message.clone(), path: None }]
+    } else {
+        error.detail.clone()
+    }
+}

@@ -1,0 +1,84 @@
+//! From the configuration to pipelines and places.
+
+use crate::cli::{self, Parsed};
+use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Reconciliation, Source, StateMode, Target};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::report::Reporter;
+use crate::secrets::Secrets;
+use crate::storage::{Local, Modes, Storage};
+use crate::suggest::nearest;
+
+/// Reads the configuration that `--config` or the environment names, and says its warnings.
+pub(super) fn config(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<Config> {
+    let (config, warnings) = config::load(host, parsed.value(&cli::CONFIG))?;
+    warnings.into_iter().for_each(|warning| reporter.warn(warning));
+    Ok(config)
+}
+
+/// The pipeline with this id.
+pub(super) fn pipeline<'a>(config: &'a Config, id: &str) -> Result<&'a Pipeline> {
+    config.pipelines.iter().find(|pipeline| pipeline.id == id).ok_or_else(|| {
+        let known: Vec<&str> = config.pipelines.iter().map(|pipeline| pipeline.id.as_str()).collect();
+        unknown(Code::UnknownPipeline, "pipeline", id, &known)
+    })
+}
+
+/// The error of an id that nothing has.
+pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error {
+    let error = Error::new(code, format!("there is no {what} {id:?}"));
+    match nearest(id, known.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean {near}?")),
+        None => error.hint(format!("there is {}", known.join(", "))),
+    }
+}
+
+/// Checks that every variable the pipelines need has a value.
+pub(super) fn secrets(host: &Host, config: &Config, ids: &[&str], reporter: &Reporter<'_>) -> Result<()> {
+    let secrets = Secrets::load(host, config.secrets_directory.as_deref())?;
+    for warning in secrets.require(&config.variables(ids))? {
+        reporter.warn(warning);
+    }
+    Ok(())
+}
+
+/// The place of a pipeline's source.
+pub(super) fn source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
+    match &pipeline.source {
+        Source::Local(source) => Ok(Box::new(Local::new(&source.path, Modes::default()))),
+        other => Err(unsupported(&format!("a source with backend: {}", other.backend().as_str()))),
+    }
+}
+
+/// The source of a pipeline that a program was told to look at.
+pub(super) fn named_source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
+    if pipeline.source.backend() == Backend::HttpUpload {
+        let message = format!("pipeline {} is served by distributor-serve", pipeline.id);
+        return Err(Error::new(Code::Usage, message).hint("its bundles come by upload: there is no source to look at"));
+    }
+    source(pipeline)
+}
+
+/// The place of a destination, where this version can do all that its configuration asks for.
+pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
+    let refuse = |what: &str| Err(unsupported(what));
+    let Target::Local(target) = &destination.target else {
+        return refuse(&format!("a destination with backend: {}", destination.target.backend().as_str()));
+    };
+    if destination.state_mode != StateMode::SingleOwner {
+        return refuse("state.mode: shared_root");
+    }
+    if destination.reconciliation != Reconciliation::Replace {
+        return refuse("reconciliation.mode: merge");
+    }
+    if destination.outputs.policy != OutputPolicy::SourceOnly {
+        return refuse(&format!("outputs.policy: {}", destination.outputs.policy.as_str()));
+    }
+    let modes = Modes { file: target.modes.file, directory: target.modes.directory };
+    Ok(Box::new(Local::new(&target.path, modes)))
+}
+
+fn unsupported(what: &str) -> Error {
+    Error::new(Code::Unsupported, format!("this version does not carry out {what}"))
+        .hint("change the configuration, or use a version that does")
+}

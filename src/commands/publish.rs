@@ -1,0 +1,244 @@
+//! One pipeline of a run: its bundles to its destinations.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+use std::time::Instant;
+
+use super::{details_of, open};
+use crate::bundle::{self, Manifest};
+use crate::config::{Destination, PathMapping, Pipeline};
+use crate::error::{Code, Error, Result, Warning};
+use crate::host::Host;
+use crate::path::BundlePath;
+use crate::plan::{Action, Wanted};
+use crate::pool;
+use crate::publish::{Decided, Publication, invalid_bundle};
+use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter, Takeover};
+use crate::source::{Found, discover, newest};
+use crate::storage::Storage;
+
+/// The most destinations that are published to at the same time.
+const MAX_PLACES: usize = 8;
+
+/// A destination and its place, or why this version can't publish there.
+pub(super) struct Target<'a> {
+    destination: &'a Destination,
+    place: Result<Box<dyn Storage>>,
+}
+
+impl<'a> Target<'a> {
+    pub(super) fn new(destination: &'a Destination) -> Target<'a> {
+        Target { destination, place: open::destination(destination) }
+    }
+}
+
+/// A bundle of the source, with what is known of it once for all destinations.
+struct Bundle<'a> {
+    found: &'a Found,
+    /// What its files are, checked once, when the first destination wants to know.
+    verified: OnceLock<std::result::Result<(), Vec<crate::error::Detail>>>,
+    unlisted: OnceLock<()>,
+}
+
+struct Run<'a> {
+    host: &'a Host,
+    reporter: &'a Reporter<'a>,
+    pipeline: &'a Pipeline,
+    root: &'a dyn Storage,
+    dry_run: bool,
+}
+
+/// Publishes what the source of `pipeline` holds to `targets`.
+pub(super) fn pipeline(
+    host: &Host,
+    reporter: &Reporter<'_>,
+    pipeline: &Pipeline,
+    targets: &[Target<'_>],
+    dry_run: bool,
+) -> PipelineRecord {
+    let mut record = PipelineRecord {
+        pipeline_id: pipeline.id.clone(),
+        bundle_count: 0,
+        error: None,
+        destinations: Vec::new(),
+    };
+    let looked = open::source(pipeline).and_then(|root| Ok((discover(root.as_ref())?, root)));
+    match looked {
+        Err(error) => {
+            reporter.fail(std::slice::from_ref(&pipeline.id), &error);
+            record.error = Some(Failure::from(&error));
+        }
+        Ok((discovery, root)) => {
+            record.bundle_count = discovery.bundles.len();
+            discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
+            let run = Run { host, reporter, pipeline, root: root.as_ref(), dry_run };
+            record.destinations = run.all(&discovery.bundles, targets);
+        }
+    }
+    record
+}
+
+impl Run<'_> {
+    fn all(&self, found: &[Found], targets: &[Target<'_>]) -> Vec<DestinationRecord> {
+        for bundle in found {
+            if let Ok((_, manifest)) = &bundle.bundle {
+                for warning in bundle::notes(manifest, self.reporter.started()) {
+                    self.reporter.warn(warning.pipeline(&self.pipeline.id).bundle(&bundle.shown));
+                }
+            }
+        }
+        let bundles: Vec<Bundle<'_>> = found
+            .iter()
+            .map(|found| Bundle { found, verified: OnceLock::new(), unlisted: OnceLock::new() })
+            .collect();
+        // Destinations of one place take turns: they are one item of the pool's work.
+        let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for (at, target) in targets.iter().enumerate() {
+            let place = target.place.as_ref().map_or_else(|_| String::new(), |place| place.describe());
+            places.entry(place).or_default().push(at);
+        }
+        let places: Vec<Vec<usize>> = places.into_values().collect();
+        let records = pool::map(MAX_PLACES, &places, |place| {
+            place.iter().flat_map(|at| self.target(&bundles, &targets[*at], *at)).collect::<Vec<_>>()
+        });
+        let mut records: Vec<_> = records.into_iter().flatten().collect();
+        records.sort_by_key(|(order, _)| *order);
+        records.into_iter().map(|(_, record)| record).collect()
+    }
+
+    /// Every bundle that `target` gets, each with its place in the report: by bundle, then by destination.
+    fn target(&self, bundles: &[Bundle<'_>], target: &Target<'_>, at: usize) -> Vec<((usize, usize), DestinationRecord)> {
+        let fixed = target.destination.path_mapping == PathMapping::Fixed;
+        let key = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok().map(|(path, _)| path.clone());
+        let chosen = if fixed { self.choose(bundles, target) } else { None };
+        let wanted = |bundle: &Bundle<'_>| !fixed || key(bundle).is_none() || key(bundle) == chosen;
+        let numbered = bundles.iter().enumerate().filter(|(_, bundle)| wanted(bundle));
+        numbered.map(|(number, bundle)| ((number, at), self.record(bundle, target))).collect()
+    }
+
+    /// The bundle of a fixed destination.
+    fn choose(&self, bundles: &[Bundle<'_>], target: &Target<'_>) -> Option<BundlePath> {
+        let known = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok();
+        let valid: Vec<&(BundlePath, Manifest)> = bundles.iter().filter_map(|b| b.found.bundle.as_ref().ok()).collect();
+        let (path, manifest) = newest(valid.iter().copied(), |(path, manifest)| Some((path, manifest)))?;
+        if self.dry_run {
+            let count = bundles.iter().filter(|bundle| known(bundle).is_some()).count();
+            let message =
+                format!("fixed: bundle {path} ({}, created {}) of {count}", manifest.id, manifest.created);
+            self.warn(Warning::new(Code::FixedSelection, message), target);
+        }
+        Some(path.clone())
+    }
+
+    fn warn(&self, warning: Warning, target: &Target<'_>) {
+        self.reporter.warn(warning.pipeline(&self.pipeline.id).destination(&target.destination.id));
+    }
+
+    fn record(&self, bundle: &Bundle<'_>, target: &Target<'_>) -> DestinationRecord {
+        let begun = Instant::now();
+        let mut record = blank(self.pipeline, target.destination, bundle.found);
+        if let Err(error) = self.publish(bundle, target, &mut record) {
+            record.action = Action::Error;
+            let id = format!("{}/{}", self.pipeline.id, target.destination.id);
+            self.reporter.fail(&[id, bundle.found.shown.clone()], &error);
+            record.error = Some(Failure::from(&error));
+        }
+        record.duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        record
+    }
+
+    fn publish(&self, bundle: &Bundle<'_>, target: &Target<'_>, record: &mut DestinationRecord) -> Result<()> {
+        self.host.cancel.check()?;
+        let place = target.place.as_ref().map_err(Error::clone)?;
+        let (path, manifest) = bundle.found.bundle.as_ref().map_err(invalid)?;
+        let fixed = target.destination.path_mapping == PathMapping::Fixed;
+        let at = if fixed { BundlePath::ROOT } else { path.clone() };
+        let (source, there) = (self.root.at(path), place.at(&at));
+        let publication = Publication {
+            wanted: Wanted { pipeline_id: &self.pipeline.id, destination: target.destination, manifest },
+            source: source.as_ref(),
+            at: &at,
+            target: there.as_ref(),
+            cancel: &self.host.cancel,
+        };
+        let decided = publication.decide()?;
+        record.action = decided.decision.action;
+        record.note.clone_from(&decided.decision.note);
+        let mode = target.destination.takeover.as_str();
+        record.takeover = decided.decision.takeover.map(|reason| Takeover { mode, reason });
+        let Some(plan) = &decided.plan else { return Ok(()) };
+        self.unlisted(bundle, source.as_ref(), manifest);
+        if self.dry_run {
+            self.verified(bundle, source.as_ref(), manifest)?;
+            self.fixed_replace(&decided, target, there.as_ref());
+        } else {
+            publication.execute(&decided, &(self.host.token)(), &self.host.now())?;
+            record.bytes_written = plan.outputs.iter().map(|planned| planned.output.size).sum();
+        }
+        record.take(plan);
+        Ok(())
+    }
+
+    /// Says once which files of the bundle nobody will get.
+    fn unlisted(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) {
+        bundle.unlisted.get_or_init(|| {
+            // A directory that can't be listed will say so where its files are read.
+            for file in bundle::unlisted(source, manifest).unwrap_or_default() {
+                let warning = Warning::new(Code::UnlistedFile, file.message).pipeline(&self.pipeline.id);
+                self.reporter.warn(warning.bundle(&bundle.found.shown));
+            }
+        });
+    }
+
+    /// Checks the bundle's files once for all destinations, so that a dry run tells the truth.
+    fn verified(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) -> Result<()> {
+        let verified = bundle.verified.get_or_init(|| {
+            match bundle::verify(source, manifest, &self.host.cancel) {
+                Ok(details) if details.is_empty() => Ok(()),
+                Ok(details) => Err(details),
+                Err(_) => Err(Vec::new()),
+            }
+        });
+        self.host.cancel.check()?;
+        match verified {
+            Ok(()) => Ok(()),
+            Err(details) => invalid_bundle(details.clone()).map_or(Ok(()), Err),
+        }
+    }
+
+    fn fixed_replace(&self, decided: &Decided, target: &Target<'_>, there: &dyn Storage) {
+        let fixed = target.destination.path_mapping == PathMapping::Fixed;
+        if fixed && decided.decision.action != Action::PublishNew {
+            let message = format!("the destination root {} would be replaced", there.describe());
+            self.warn(Warning::new(Code::FixedReplace, message), target);
+        }
+    }
+}
+
+fn blank(pipeline: &Pipeline, destination: &Destination, found: &Found) -> DestinationRecord {
+    DestinationRecord {
+        destination_id: destination.id.clone(),
+        backend: destination.target.backend().as_str(),
+        bundle_path: found.shown.clone(),
+        source_id: found.bundle.as_ref().ok().map(|(_, manifest)| manifest.id.clone()),
+        action: Action::Error,
+        state_mode: destination.state_mode.as_str(),
+        reconciliation_mode: destination.reconciliation.as_str(),
+        takeover: None,
+        primary_url: None,
+        outputs: Vec::new(),
+        deleted: Vec::new(),
+        force: None,
+        retained: 0,
+        bytes_written: 0,
+        duration_ms: 0,
+        error: None,
+        pipeline_id: pipeline.id.clone(),
+        note: None,
+    }
+}
+
+/// The error of a bundle whose manifest could not be read.
+fn invalid(error: &Error) -> Error {
+    Error { code: Code::InvalidBundle, detail: details_of(error), ..error.clone() }
+}

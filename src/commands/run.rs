@@ -1,0 +1,83 @@
+//! `distributor-run`: publish the configured pipelines once.
+
+use std::time::Instant;
+
+use super::publish::{Target, pipeline};
+use super::{open, start};
+use crate::cli::{self, CONFIG, DESTINATIONS, DRY_RUN, PIPELINES, Parsed, RUN};
+use crate::config::{Backend, Config, Pipeline};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::report::{PipelineRecord, Reporter, RunBody, Summary};
+
+/// Runs the program and returns its exit status.
+pub fn main(host: &Host) -> u8 {
+    start(host, &RUN, |parsed, reporter| {
+        let begun = Instant::now();
+        let dry_run = parsed.has(&DRY_RUN);
+        let config = open::config(host, parsed, reporter)?;
+        let selected = select(&config, parsed)?;
+        let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
+        open::secrets(host, &config, &ids, reporter)?;
+        let pipelines: Vec<PipelineRecord> =
+            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, dry_run)).collect();
+        let summary = Summary::of(&pipelines);
+        let failed = summary.failed > 0;
+        let next = (dry_run && !failed).then(|| command(parsed));
+        let status = summary.status();
+        let body = RunBody { pipelines, summary, dry_run, seconds: begun.elapsed().as_secs_f64(), next };
+        reporter.finish(status, dry_run, body)?;
+        let exit = if failed { cli::FAILED } else { 0 };
+        Ok(host.cancel.signal().map_or(exit, cli::signalled))
+    })
+}
+
+/// The pipelines and destinations that the command line asks for, in the order of the configuration.
+fn select<'a>(config: &'a Config, parsed: &Parsed) -> Result<Vec<(&'a Pipeline, Vec<Target<'a>>)>> {
+    let named: Vec<&str> = parsed.texts(&PIPELINES).collect::<Result<_>>()?;
+    for id in &named {
+        if open::pipeline(config, id)?.source.backend() == Backend::HttpUpload {
+            let message = format!("pipeline {id} is served by distributor-serve");
+            return Err(Error::new(Code::Usage, message).hint("its bundles come by upload: leave it out"));
+        }
+    }
+    let wanted = |pipeline: &&Pipeline| {
+        let by_upload = pipeline.source.backend() == Backend::HttpUpload;
+        !by_upload && (named.is_empty() || named.contains(&pipeline.id.as_str()))
+    };
+    let pipelines: Vec<&Pipeline> = config.pipelines.iter().filter(wanted).collect();
+    let only: Vec<&str> = parsed.texts(&DESTINATIONS).collect::<Result<_>>()?;
+    let all = || pipelines.iter().flat_map(|pipeline| pipeline.destinations.iter().map(move |d| (pipeline, d)));
+    let is = |pipeline: &str, destination: &str, typed: &str| match typed.split_once('/') {
+        Some((before, after)) => before == pipeline && after == destination,
+        None => typed == destination,
+    };
+    for typed in &only {
+        if !all().any(|(pipeline, destination)| is(&pipeline.id, &destination.id, typed)) {
+            let known: Vec<String> = all().map(|(pipeline, d)| format!("{}/{}", pipeline.id, d.id)).collect();
+            let known: Vec<&str> = known.iter().map(String::as_str).collect();
+            return Err(open::unknown(Code::UnknownDestination, "destination", typed, &known));
+        }
+    }
+    let targets = |pipeline: &'a Pipeline| -> Vec<Target<'a>> {
+        let meant = |id: &str| only.is_empty() || only.iter().any(|typed| is(&pipeline.id, id, typed));
+        pipeline.destinations.iter().filter(|d| meant(&d.id)).map(Target::new).collect()
+    };
+    let selected = pipelines.iter().map(|pipeline| (*pipeline, targets(pipeline)));
+    Ok(selected.filter(|(_, targets)| !targets.is_empty()).collect())
+}
+
+/// The command line that does what this dry run showed.
+fn command(parsed: &Parsed) -> String {
+    let flags = [&CONFIG, &PIPELINES, &DESTINATIONS];
+    let given = flags.into_iter().flat_map(|flag| parsed.values(flag).map(move |value| (flag, value)));
+    given.fold(RUN.name.to_owned(), |line, (flag, value)| {
+        format!("{line} --{} {}", flag.long, quoted(&value.display().to_string()))
+    })
+}
+
+/// A word as a POSIX shell reads it.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "._-/:=@%+,".contains(c);
+    if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}

@@ -1,0 +1,61 @@
+//! Decisions and plans: values in, a [`Plan`] out. Nothing here reads, writes or asks the time.
+
+mod decide;
+mod publish;
+mod survey;
+
+use serde::Serialize;
+
+pub use decide::{Decision, Wanted, decide};
+pub use publish::{Change, Plan, Planned, plan};
+pub use survey::Survey;
+
+/// What is done at a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    /// Nothing of ours was there.
+    PublishNew,
+    /// What is there is older.
+    ReplaceOlder,
+    /// What is there belongs to another source or owner, and the configuration lets it go.
+    ReplaceTakeover,
+    /// What is there is this bundle.
+    SkipSame,
+    /// What is there is older, and the policy leaves it.
+    SkipDestinationOlder,
+    /// What is there is newer.
+    SkipDestinationNewer,
+    /// It failed, or it may not be done.
+    Error,
+}
+
+impl Action {
+    /// The name that stands in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Action::PublishNew => "publish_new",
+            Action::ReplaceOlder => "replace_older",
+            Action::ReplaceTakeover => "replace_takeover",
+            Action::SkipSame => "skip_same",
+            Action::SkipDestinationOlder => "skip_destination_older",
+            Action::SkipDestinationNewer => "skip_destination_newer",
+            Action::Error => "error",
+        }
+    }
+
+    /// Whether nothing is written.
+    pub const fn is_skip(self) -> bool {
+        matches!(self, Action::SkipSame | Action::SkipDestinationOlder | Action::SkipDestinationNewer)
+    }
+}
+
+/// Why a destination is taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// Its state names another pipeline or destination.
+    Identity,
+    /// Its state names another source id.
+    Source,
+}

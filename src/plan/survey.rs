@@ -1,0 +1,66 @@
+//! What lies at a destination, seen against what is recorded there.
+
+use std::collections::BTreeSet;
+
+use crate::entry::{Entry, Kind};
+use crate::path::{self, RelPath};
+use crate::state::State;
+
+/// How many unmanaged entries a message names.
+const NAMED: usize = 10;
+
+/// The sum of a listing: memory is bounded by what is recorded, and by the number of directories.
+#[derive(Debug)]
+pub struct Survey<'a> {
+    recorded: BTreeSet<&'a RelPath>,
+    /// Recorded outputs that are there.
+    pub(super) present: BTreeSet<RelPath>,
+    /// Directories, as they are.
+    pub(super) directories: BTreeSet<String>,
+    /// Directories that are managed by themselves, as they are.
+    pub(super) managed: Vec<String>,
+    unmanaged: usize,
+    first: BTreeSet<String>,
+}
+
+impl<'a> Survey<'a> {
+    /// A survey of a destination with this state, before anything was seen.
+    pub fn new(state: Option<&'a State>) -> Survey<'a> {
+        let recorded = state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path)).collect();
+        Survey {
+            recorded,
+            present: BTreeSet::new(),
+            directories: BTreeSet::new(),
+            managed: Vec::new(),
+            unmanaged: 0,
+            first: BTreeSet::new(),
+        }
+    }
+
+    /// Takes an entry of the listing.
+    pub fn see(&mut self, entry: Entry) {
+        match (entry.kind, entry.path) {
+            // A directory that breaks our path rules holds nothing of ours: it counts by what lies in it.
+            (Kind::Directory, None) => {}
+            (Kind::Directory, Some(path)) => {
+                self.directories.insert(path.as_str().to_owned());
+            }
+            (Kind::Managed, _) => self.managed.push(path::escape(&entry.raw)),
+            (Kind::File, Some(path)) if self.recorded.contains(&path) => {
+                self.present.insert(path);
+            }
+            _ => {
+                self.unmanaged += 1;
+                self.first.insert(path::escape(&entry.raw));
+                if self.first.len() > NAMED {
+                    self.first.pop_last();
+                }
+            }
+        }
+    }
+
+    /// How many unmanaged entries were seen, and the first ten of them.
+    pub fn unmanaged(&self) -> (usize, impl Iterator<Item = &str>) {
+        (self.unmanaged, self.first.iter().map(String::as_str))
+    }
+}

@@ -1,0 +1,113 @@
+//! Where messages go while a program runs, and its result when it ends.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+
+use super::{Envelope, Problem, SCHEMA_VERSION, Status, Text, sentence};
+use crate::error::{Error, Warning};
+use crate::host::Host;
+use crate::timestamp::Timestamp;
+
+/// How a result is printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON document.
+    Json,
+}
+
+/// Says on standard error what happens, and prints the result on standard output.
+pub struct Reporter<'a> {
+    host: &'a Host,
+    program: &'static str,
+    format: Format,
+    quiet: bool,
+    verbose: bool,
+    started: Timestamp,
+    warnings: Mutex<Vec<Warning>>,
+}
+
+impl<'a> Reporter<'a> {
+    /// A reporter for `program`, which starts now.
+    pub fn new(host: &'a Host, program: &'static str, format: Format, quiet: bool, verbose: bool) -> Reporter<'a> {
+        let (started, warnings) = (host.now(), Mutex::default());
+        Reporter { host, program, format, quiet, verbose, started, warnings }
+    }
+
+    /// When the program started.
+    pub fn started(&self) -> &Timestamp {
+        &self.started
+    }
+
+    /// Says a warning, and keeps it for the report.
+    pub fn warn(&self, warning: Warning) {
+        self.note(&warning);
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// Says a warning that stands elsewhere in the report.
+    pub fn note(&self, warning: &Warning) {
+        if self.quiet {
+            return;
+        }
+        let ids = [&warning.pipeline_id, &warning.destination_id].into_iter().flatten();
+        let mut place = vec![ids.cloned().collect::<Vec<_>>().join("/")];
+        place.extend(warning.bundle_path.clone());
+        self.say(&place, &format!("warning: {} [{}]", warning.message, warning.code));
+    }
+
+    /// Says a finding of a bundle.
+    pub fn problem(&self, bundle: &str, problem: &Problem) {
+        self.say(&[bundle.to_owned()], &format!("{} [{}]", problem.message, problem.code));
+    }
+
+    /// Says an error that stands in the report at `place`.
+    pub fn fail(&self, place: &[String], error: &Error) {
+        self.say(place, &format!("{} [{}]", sentence(error), error.code));
+        if error.detail.len() > 1 {
+            let mut lines = String::new();
+            super::text::list(&mut lines, error.detail.iter().map(|d| d.message.clone()).collect(), self.verbose);
+            let _ = self.host.stderr.write(&lines);
+        }
+    }
+
+    fn say(&self, place: &[String], what: &str) {
+        let place = place.iter().filter(|part| !part.is_empty()).fold(String::new(), |all, part| all + part + ": ");
+        // Where even standard error is gone there is nobody left to tell.
+        let _ = self.host.stderr.write(&format!("{}: {place}{what}\n", self.program));
+    }
+
+    /// Prints the result. An error means that it could not be printed.
+    pub fn finish<B: Serialize + Text>(&self, status: Status, dry_run: bool, body: B) -> Result<(), Error> {
+        let text = match self.format {
+            Format::Text if self.quiet => return Ok(()),
+            Format::Text => {
+                let mut text = String::new();
+                body.text(&mut text, self.verbose);
+                text
+            }
+            Format::Json => self.json(status, dry_run, body),
+        };
+        self.host.stdout.write(&text).map_err(|error| Error::io("standard output", &error))
+    }
+
+    fn json<B: Serialize>(&self, status: Status, dry_run: bool, body: B) -> String {
+        let warnings = std::mem::take(&mut *self.warnings.lock().unwrap_or_else(PoisonError::into_inner));
+        let envelope = Envelope {
+            schema_version: SCHEMA_VERSION,
+            command: self.program.trim_start_matches("distributor-"),
+            version: env!("CARGO_PKG_VERSION"),
+            status,
+            dry_run,
+            started_at: self.started.clone(),
+            finished_at: self.host.now(),
+            warnings,
+            body,
+        };
+        // These types can't fail to serialise: no maps with other keys than text, no failing implementations.
+        serde_json::to_string(&envelope).unwrap_or_default() + "\n"
+    }
+}

@@ -1,0 +1,291 @@
+//! What distributor-run reports.
+
+use serde::Serialize;
+
+use super::text::{Text, count, list, size};
+use super::{Failure, Status};
+use crate::plan::{Action, Change, Plan};
+
+/// The report of a run.
+#[derive(Debug, Serialize)]
+pub struct RunBody {
+    /// One record a pipeline, in the order of the configuration.
+    pub pipelines: Vec<PipelineRecord>,
+    /// How many of each.
+    pub summary: Summary,
+    #[serde(skip)]
+    /// Whether nothing was written.
+    pub dry_run: bool,
+    #[serde(skip)]
+    /// How long it took.
+    pub seconds: f64,
+    #[serde(skip)]
+    /// The command that does what a dry run showed.
+    pub next: Option<String>,
+}
+
+/// A pipeline's part of a run.
+#[derive(Debug, Serialize)]
+pub struct PipelineRecord {
+    /// Its id.
+    pub pipeline_id: String,
+    /// How many bundles its source holds.
+    pub bundle_count: usize,
+    /// Why its source could not be read.
+    pub error: Option<Failure>,
+    /// One record a bundle and destination.
+    pub destinations: Vec<DestinationRecord>,
+}
+
+/// What became of one bundle at one destination.
+#[derive(Debug, Serialize)]
+pub struct DestinationRecord {
+    /// The destination.
+    pub destination_id: String,
+    /// Its kind of storage.
+    pub backend: &'static str,
+    /// The bundle's path below the source root.
+    pub bundle_path: String,
+    /// The bundle's id, where its manifest could be read.
+    pub source_id: Option<String>,
+    /// What was done.
+    pub action: Action,
+    /// The configured state mode.
+    pub state_mode: &'static str,
+    /// The configured reconciliation mode.
+    pub reconciliation_mode: &'static str,
+    /// What was taken over, and why it could be.
+    pub takeover: Option<Takeover>,
+    /// Where to start reading.
+    pub primary_url: Option<String>,
+    /// The outputs that were written.
+    pub outputs: Vec<OutputLine>,
+    /// The outputs that were deleted.
+    pub deleted: Vec<String>,
+    /// What a forced replacement removes.
+    pub force: Option<()>,
+    /// How many outputs were retained.
+    pub retained: usize,
+    /// How many bytes were written.
+    pub bytes_written: u64,
+    /// How long it took.
+    pub duration_ms: u64,
+    /// Why it failed.
+    pub error: Option<Failure>,
+    #[serde(skip)]
+    /// The pipeline, for text.
+    pub pipeline_id: String,
+    #[serde(skip)]
+    /// What else is to be said.
+    pub note: Option<String>,
+}
+
+/// A takeover.
+#[derive(Debug, Serialize)]
+pub struct Takeover {
+    /// The configured mode.
+    pub mode: &'static str,
+    /// Why.
+    pub reason: crate::plan::Reason,
+}
+
+/// An output of a publication.
+#[derive(Debug, Serialize)]
+pub struct OutputLine {
+    /// Its path.
+    pub path: String,
+    /// What happens to it.
+    pub change: Change,
+    /// How it came to be.
+    pub kind: crate::state::OutputKind,
+    /// The source file.
+    pub source_path: String,
+    /// The transform.
+    pub transform: Option<&'static str>,
+    /// Its URL.
+    pub url: Option<String>,
+    /// Its digest.
+    pub sha256: crate::bundle::Digest,
+    /// Its size in bytes.
+    pub size: u64,
+}
+
+/// How a change is named.
+pub const fn change_name(change: Change) -> &'static str {
+    match change {
+        Change::Create => "create",
+        Change::Overwrite => "overwrite",
+    }
+}
+
+impl DestinationRecord {
+    /// Takes what `plan` would do, or did.
+    pub fn take(&mut self, plan: &Plan) {
+        let mut outputs: Vec<OutputLine> = plan
+            .outputs
+            .iter()
+            .map(|planned| OutputLine {
+                path: planned.output.path.to_string(),
+                change: planned.change,
+                kind: planned.output.kind,
+                source_path: planned.output.source_path.to_string(),
+                transform: planned.output.transform,
+                url: planned.output.url.clone(),
+                sha256: planned.output.sha256,
+                size: planned.output.size,
+            })
+            .collect();
+        outputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        self.outputs = outputs;
+        self.deleted = plan.deleted().into_iter().map(ToString::to_string).collect();
+        self.primary_url.clone_from(&plan.primary_url);
+    }
+}
+
+/// How many destinations ended how.
+#[derive(Debug, Default, Serialize)]
+pub struct Summary {
+    /// Published where nothing was.
+    pub publish_new: usize,
+    /// Replaced an older bundle.
+    pub replace_older: usize,
+    /// Took over.
+    pub replace_takeover: usize,
+    /// Forced.
+    pub force_replace: usize,
+    /// Published again.
+    pub republish: usize,
+    /// Left as they were.
+    pub skipped: usize,
+    /// Failed, sources that could not be read among them.
+    pub failed: usize,
+}
+
+impl Summary {
+    /// Counts the records.
+    pub fn of(pipelines: &[PipelineRecord]) -> Summary {
+        let mut summary = Summary::default();
+        for pipeline in pipelines {
+            summary.failed += usize::from(pipeline.error.is_some());
+            for record in &pipeline.destinations {
+                *match record.action {
+                    Action::PublishNew => &mut summary.publish_new,
+                    Action::ReplaceOlder => &mut summary.replace_older,
+                    Action::ReplaceTakeover => &mut summary.replace_takeover,
+                    Action::SkipSame | Action::SkipDestinationOlder | Action::SkipDestinationNewer => {
+                        &mut summary.skipped
+                    }
+                    Action::Error => &mut summary.failed,
+                } += 1;
+            }
+        }
+        summary
+    }
+
+    /// How the run ended.
+    pub fn status(&self) -> Status {
+        let done = self.publish_new
+            + self.replace_older
+            + self.replace_takeover
+            + self.force_replace
+            + self.republish
+            + self.skipped;
+        match (self.failed, done) {
+            (0, _) => Status::Success,
+            (_, 0) => Status::Failure,
+            _ => Status::PartialFailure,
+        }
+    }
+}
+
+impl Text for RunBody {
+    fn text(&self, out: &mut String, verbose: bool) {
+        let records: Vec<&DestinationRecord> = self.pipelines.iter().flat_map(|p| &p.destinations).collect();
+        let place = |record: &DestinationRecord| format!("{}/{}", record.pipeline_id, record.destination_id);
+        let action = records.iter().map(|r| r.action.as_str().len()).max().unwrap_or_default().max(15);
+        let width = records.iter().map(|r| place(r).chars().count()).max().unwrap_or_default();
+        let bundle = records.iter().map(|r| r.bundle_path.chars().count()).max().unwrap_or_default();
+        for pipeline in &self.pipelines {
+            if let Some(error) = &pipeline.error {
+                *out += &format!("{:action$}  {}  {}: {}\n", "error", pipeline.pipeline_id, error.code, error.what);
+                cure(out, action, error);
+            }
+            for record in &pipeline.destinations {
+                let line = format!(
+                    "{:action$}  {:width$}  {:bundle$}  {}",
+                    record.action.as_str(),
+                    place(record),
+                    record.bundle_path,
+                    self.about(record)
+                );
+                *out += line.trim_end();
+                *out += "\n";
+                if let Some(error) = &record.error {
+                    cure(out, action, error);
+                    let details = error.detail.iter().flatten();
+                    let lines: Vec<String> = details.map(|d| format!("{}: {}", d.code, d.message)).collect();
+                    if lines.len() > 1 {
+                        list(out, lines, verbose);
+                    }
+                }
+                if verbose || self.dry_run {
+                    list(out, changes(record), verbose);
+                }
+            }
+        }
+        self.end(out);
+    }
+}
+
+fn cure(out: &mut String, indent: usize, error: &Failure) {
+    if let Some(cure) = &error.cure {
+        *out += &format!("{:indent$}  cure: {cure}\n", "");
+    }
+}
+
+fn changes(record: &DestinationRecord) -> Vec<String> {
+    let written = record.outputs.iter().map(|output| format!("{:9}  {}", change_name(output.change), output.path));
+    let deleted = record.deleted.iter().map(|path| format!("{:9}  {path}", "delete"));
+    written.chain(deleted).collect()
+}
+
+impl RunBody {
+    fn about(&self, record: &DestinationRecord) -> String {
+        if let Some(error) = &record.error {
+            return format!("{}: {}", error.code, error.what);
+        }
+        if let Some(note) = &record.note {
+            return note.clone();
+        }
+        if record.action.is_skip() {
+            return String::new();
+        }
+        let bytes = record.outputs.iter().map(|output| output.size).sum();
+        let mut text = format!("{}, {}", count(record.outputs.len(), "output"), size(bytes));
+        if !record.deleted.is_empty() {
+            text += &format!(", {} deleted", record.deleted.len());
+        }
+        if let Some(url) = &record.primary_url {
+            text += &format!("  {url}");
+        }
+        text
+    }
+
+    fn end(&self, out: &mut String) {
+        let s = &self.summary;
+        let would = if self.dry_run { "would be " } else { "" };
+        *out += &format!(
+            "{} {would}published, {} replaced, {} taken over, {} forced, {} skipped, {} failed in {:.1} s\n",
+            s.publish_new + s.republish,
+            s.replace_older,
+            s.replace_takeover,
+            s.force_replace,
+            s.skipped,
+            s.failed,
+            self.seconds
+        );
+        if let Some(next) = &self.next {
+            *out += &format!("nothing was written; to publish: {next}\n");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The state file `.distributor.json`: what is managed at a destination. Pure: bytes in, values out, and back.
+
+mod json;
+mod record;
+
+pub use record::{OutputKind, OutputRecord, State};
+
+/// The largest state file, in bytes.
+pub const MAX_BYTES: u64 = 128 * 1024 * 1024;
