@@ -60,7 +60,7 @@ impl Host {
 
     /// The time now, to the second.
     pub fn now(&self) -> Timestamp {
-        (self.clock)()
+        (self.clock)().to_second()
     }
 }
 

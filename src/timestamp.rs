@@ -30,9 +30,19 @@ impl Timestamp {
         Ok(Timestamp { instant, text: text.into() })
     }
 
-    /// The instant, written in UTC to the second: the form in which this program writes times.
+    /// The instant, in UTC to the millisecond.
     pub fn from_instant(instant: OffsetDateTime) -> Timestamp {
-        let instant = instant.to_offset(UtcOffset::UTC).replace_nanosecond(0).unwrap_or(instant);
+        Timestamp::written(instant.replace_millisecond(instant.millisecond()).unwrap_or(instant))
+    }
+
+    /// The same without its fraction of a second: the form in which states and reports have times.
+    #[must_use]
+    pub fn to_second(&self) -> Timestamp {
+        Timestamp::written(self.instant.replace_nanosecond(0).unwrap_or(self.instant))
+    }
+
+    fn written(instant: OffsetDateTime) -> Timestamp {
+        let instant = instant.to_offset(UtcOffset::UTC);
         let text = instant.format(&Rfc3339).unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned());
         Timestamp { instant, text: text.into() }
     }

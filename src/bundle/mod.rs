@@ -10,8 +10,8 @@ mod verify;
 pub use digest::{BUFFER, Digest, Hasher, pass};
 pub use make::Maker;
 pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest, is_id};
-pub use verify::{Unlisted, load, notes, unlisted, verify};
 pub(crate) use verify::finding;
+pub use verify::{Unlisted, load, notes, unlisted, verify};
 
 /// A value as our JSON files have it: indented, with a final line feed.
 pub(crate) fn json(value: &impl serde::Serialize) -> String {

@@ -28,7 +28,12 @@ pub fn verify(storage: &dyn Storage, manifest: &Manifest, cancel: &Cancel) -> Re
         cancel.check().and_then(|()| verify_file(storage, file, cancel))
     });
     cancel.check()?;
-    Ok(manifest.files.iter().zip(results).filter_map(|(file, result)| Some(finding(&file.path, result.err()?))).collect())
+    Ok(manifest
+        .files
+        .iter()
+        .zip(results)
+        .filter_map(|(file, result)| Some(finding(&file.path, result.err()?)))
+        .collect())
 }
 
 /// What is wrong with the listed file `path`, as a report names it.

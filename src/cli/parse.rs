@@ -56,8 +56,10 @@ pub fn parse(program: &Program, args: &[OsString]) -> Result<Parsed> {
     let mut parsed = Parsed::default();
     let mut parser = lexopt::Parser::from_args(args);
     // Who asks for help gets it, whatever else stands on the line behind it.
-    while !parsed.has(&HELP) && !parsed.has(&VERSION)
-        && let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))? {
+    while !parsed.has(&HELP)
+        && !parsed.has(&VERSION)
+        && let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))?
+    {
         match arg {
             Arg::Value(operand) => take_operand(program, &mut parsed, operand)?,
             Arg::Long(name) => {

@@ -21,7 +21,8 @@ fn work(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<u8> {
         Some(text) => {
             Timestamp::parse(text).map_err(|message| Error::new(Code::Usage, format!("--created: {message}")))?
         }
-        None => host.now(),
+        // To the millisecond, so that a bundle made anew within a second is a newer one.
+        None => (host.clock)(),
     };
     let storage = Local::new(host.resolve(dir), Modes::default());
     let force = parsed.has(&FORCE_MANIFEST);

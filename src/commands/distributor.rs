@@ -9,7 +9,9 @@ use crate::suggest::nearest;
 pub fn main(host: &Host) -> u8 {
     let first = host.args.first().and_then(|arg| arg.to_str());
     match first {
-        Some(name) if !name.starts_with('-') => super::start_with(host, &DISTRIBUTOR, &[], |_, _| hand_over(host, name)),
+        Some(name) if !name.starts_with('-') => {
+            super::start_with(host, &DISTRIBUTOR, &[], |_, _| hand_over(host, name))
+        }
         _ => super::start_with(host, &DISTRIBUTOR, &host.args, |_, _| Ok(super::print(host, &DISTRIBUTOR, &listing()))),
     }
 }

@@ -1,7 +1,9 @@
 //! From the configuration to pipelines and places.
 
 use crate::cli::{self, Parsed};
-use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Reconciliation, Source, StateMode, Target};
+use crate::config::{
+    self, Backend, Config, Destination, OutputPolicy, Pipeline, Reconciliation, Source, StateMode, Target,
+};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::Reporter;
@@ -18,7 +20,7 @@ pub(super) fn config(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> R
 
 /// The pipeline with this id.
 pub(super) fn pipeline<'a>(config: &'a Config, id: &str) -> Result<&'a Pipeline> {
-    config.pipelines.iter().find(|pipeline| pipeline.id == id).ok_or_else(|| {
+    config.pipeline(id).ok_or_else(|| {
         let known: Vec<&str> = config.pipelines.iter().map(|pipeline| pipeline.id.as_str()).collect();
         unknown(Code::UnknownPipeline, "pipeline", id, &known)
     })
@@ -36,10 +38,9 @@ pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error
 /// Checks that every variable the pipelines need has a value.
 pub(super) fn secrets(host: &Host, config: &Config, ids: &[&str], reporter: &Reporter<'_>) -> Result<()> {
     let secrets = Secrets::load(host, config.secrets_directory.as_deref())?;
-    for warning in secrets.require(&config.variables(ids))? {
-        reporter.warn(warning);
-    }
-    Ok(())
+    let names = config.variables(ids);
+    secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
+    secrets.require(&names)
 }
 
 /// The place of a pipeline's source.

@@ -56,12 +56,8 @@ pub(super) fn pipeline(
     targets: &[Target<'_>],
     dry_run: bool,
 ) -> PipelineRecord {
-    let mut record = PipelineRecord {
-        pipeline_id: pipeline.id.clone(),
-        bundle_count: 0,
-        error: None,
-        destinations: Vec::new(),
-    };
+    let mut record =
+        PipelineRecord { pipeline_id: pipeline.id.clone(), bundle_count: 0, error: None, destinations: Vec::new() };
     let looked = open::source(pipeline).and_then(|root| Ok((discover(root.as_ref())?, root)));
     match looked {
         Err(error) => {
@@ -87,10 +83,8 @@ impl Run<'_> {
                 }
             }
         }
-        let bundles: Vec<Bundle<'_>> = found
-            .iter()
-            .map(|found| Bundle { found, verified: OnceLock::new(), unlisted: OnceLock::new() })
-            .collect();
+        let bundles: Vec<Bundle<'_>> =
+            found.iter().map(|found| Bundle { found, verified: OnceLock::new(), unlisted: OnceLock::new() }).collect();
         // Destinations of one place take turns: they are one item of the pool's work.
         let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, target) in targets.iter().enumerate() {
@@ -107,7 +101,12 @@ impl Run<'_> {
     }
 
     /// Every bundle that `target` gets, each with its place in the report: by bundle, then by destination.
-    fn target(&self, bundles: &[Bundle<'_>], target: &Target<'_>, at: usize) -> Vec<((usize, usize), DestinationRecord)> {
+    fn target(
+        &self,
+        bundles: &[Bundle<'_>],
+        target: &Target<'_>,
+        at: usize,
+    ) -> Vec<((usize, usize), DestinationRecord)> {
         let fixed = target.destination.path_mapping == PathMapping::Fixed;
         let key = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok().map(|(path, _)| path.clone());
         let chosen = if fixed { self.choose(bundles, target) } else { None };
@@ -118,13 +117,11 @@ impl Run<'_> {
 
     /// The bundle of a fixed destination.
     fn choose(&self, bundles: &[Bundle<'_>], target: &Target<'_>) -> Option<BundlePath> {
-        let known = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok();
         let valid: Vec<&(BundlePath, Manifest)> = bundles.iter().filter_map(|b| b.found.bundle.as_ref().ok()).collect();
         let (path, manifest) = newest(valid.iter().copied(), |(path, manifest)| Some((path, manifest)))?;
         if self.dry_run {
-            let count = bundles.iter().filter(|bundle| known(bundle).is_some()).count();
-            let message =
-                format!("fixed: bundle {path} ({}, created {}) of {count}", manifest.id, manifest.created);
+            let count = valid.len();
+            let message = format!("fixed: bundle {path} ({}, created {}) of {count}", manifest.id, manifest.created);
             self.warn(Warning::new(Code::FixedSelection, message), target);
         }
         Some(path.clone())
@@ -192,12 +189,10 @@ impl Run<'_> {
 
     /// Checks the bundle's files once for all destinations, so that a dry run tells the truth.
     fn verified(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) -> Result<()> {
-        let verified = bundle.verified.get_or_init(|| {
-            match bundle::verify(source, manifest, &self.host.cancel) {
-                Ok(details) if details.is_empty() => Ok(()),
-                Ok(details) => Err(details),
-                Err(_) => Err(Vec::new()),
-            }
+        let verified = bundle.verified.get_or_init(|| match bundle::verify(source, manifest, &self.host.cancel) {
+            Ok(details) if details.is_empty() => Ok(()),
+            Ok(details) => Err(details),
+            Err(_) => Err(Vec::new()),
         });
         self.host.cancel.check()?;
         match verified {

@@ -8,7 +8,7 @@ use crate::cli::{self, CONFIG, DESTINATIONS, DRY_RUN, PIPELINES, Parsed, RUN};
 use crate::config::{Backend, Config, Pipeline};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::report::{PipelineRecord, Reporter, RunBody, Summary};
+use crate::report::{PipelineRecord, RunBody, Summary};
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {

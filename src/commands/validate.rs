@@ -11,19 +11,17 @@ use crate::storage::{Local, Modes, Storage};
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
-    start(host, &VALIDATE, |parsed, reporter| {
-        match (parsed.operand(), parsed.text(&PIPELINE)?, parsed.has(&CONFIG)) {
-            (Some(_), Some(_), _) => Err(usage(&VALIDATE, "DIR and --pipeline exclude each other")),
-            (Some(_), _, true) => Err(usage(&VALIDATE, "DIR and --config exclude each other")),
-            (Some(dir), None, false) => {
-                let storage = Local::new(host.resolve(dir), Modes::default());
-                Check { host, reporter, strict: parsed.has(&STRICT) }.directory(&storage)
-            }
-            (None, Some(id), _) => pipeline(host, parsed, reporter, id),
-            (None, None, true) if parsed.has(&STRICT) => Err(usage(&VALIDATE, "--strict needs DIR or --pipeline")),
-            (None, None, true) => configuration(host, parsed, reporter),
-            (None, None, false) => Err(usage(&VALIDATE, "nothing to check: give DIR, --pipeline or --config")),
+    start(host, &VALIDATE, |parsed, reporter| match (parsed.operand(), parsed.text(&PIPELINE)?, parsed.has(&CONFIG)) {
+        (Some(_), Some(_), _) => Err(usage(&VALIDATE, "DIR and --pipeline exclude each other")),
+        (Some(_), _, true) => Err(usage(&VALIDATE, "DIR and --config exclude each other")),
+        (Some(dir), None, false) => {
+            let storage = Local::new(host.resolve(dir), Modes::default());
+            Check { host, reporter, strict: parsed.has(&STRICT) }.directory(&storage)
         }
+        (None, Some(id), _) => pipeline(host, parsed, reporter, id),
+        (None, None, true) if parsed.has(&STRICT) => Err(usage(&VALIDATE, "--strict needs DIR or --pipeline")),
+        (None, None, true) => configuration(host, parsed, reporter),
+        (None, None, false) => Err(usage(&VALIDATE, "nothing to check: give DIR, --pipeline or --config")),
     })
 }
 

@@ -53,10 +53,8 @@ fn compare(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
         if takeover == TakeoverMode::Managed {
             return Ok(Decision { takeover: Some(Reason::Identity), ..Decision::of(Action::ReplaceTakeover) });
         }
-        let message = format!(
-            "the destination belongs to pipeline {}, destination {}",
-            state.pipeline_id, state.destination_id
-        );
+        let message =
+            format!("the destination belongs to pipeline {}, destination {}", state.pipeline_id, state.destination_id);
         return Err(Error::new(Code::IdentityMismatch, message)
             .hint("choose another path, or set takeover.mode: managed to take it over"));
     }

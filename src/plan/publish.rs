@@ -121,17 +121,16 @@ fn refuse_unmanaged(survey: &Survey<'_>) -> Result<()> {
         message: format!("{path}: not recorded in the state"),
         path: Some((*path).to_owned()),
     };
-    Err(Error::new(
-        Code::UnmanagedContent,
-        format!("{entries} that distributor does not manage, first {name}"),
-    )
-    .hint("move it aside, or choose another path")
-    .detail(first.iter().map(detail).collect()))
+    Err(Error::new(Code::UnmanagedContent, format!("{entries} that distributor does not manage, first {name}"))
+        .hint("move it aside, or choose another path")
+        .detail(first.iter().map(detail).collect()))
 }
 
 fn refuse_managed_below(planned: &BTreeSet<RelPath>, survey: &Survey<'_>) -> Result<()> {
     let managed: BTreeSet<&str> = survey.managed.iter().map(String::as_str).collect();
-    let owner = |path: &RelPath| std::iter::once(path.as_str()).chain(path.ancestors()).find_map(|dir| managed.get(dir).copied());
+    let owner = |path: &RelPath| {
+        std::iter::once(path.as_str()).chain(path.ancestors()).find_map(|dir| managed.get(dir).copied())
+    };
     match planned.iter().find_map(|path| Some((path, owner(path)?))) {
         None => Ok(()),
         Some((path, dir)) => {

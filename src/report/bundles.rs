@@ -169,8 +169,10 @@ impl Text for ConfigBody {
 impl Text for InspectBody {
     fn text(&self, out: &mut String, _: bool) {
         for bundle in &self.bundles {
-            *out += &format!("bundle   {}\nid       {}\ncreated  {}\ndigest   {}\n", bundle.bundle_path, bundle.id,
-                bundle.created, bundle.digest);
+            *out += &format!(
+                "bundle   {}\nid       {}\ncreated  {}\ndigest   {}\n",
+                bundle.bundle_path, bundle.id, bundle.created, bundle.digest
+            );
             *out += &format!("files    {}, {}\n", bundle.files.len(), size(bundle.bytes));
             for file in &bundle.files {
                 *out += &format!("  {}  {:>10}  {}\n", file.sha256.hex(), file.size, file.path);

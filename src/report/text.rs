@@ -55,8 +55,15 @@ mod tests {
 
     #[test]
     fn sizes_read_well() {
-        for (bytes, text) in [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (49_357, "48.2 KiB"),
-            (1024 * 1024 - 1, "1.0 MiB"), (3 << 30, "3.0 GiB"), (u64::MAX, "16.0 EiB")] {
+        for (bytes, text) in [
+            (0, "0 B"),
+            (1023, "1023 B"),
+            (1024, "1.0 KiB"),
+            (49_357, "48.2 KiB"),
+            (1024 * 1024 - 1, "1.0 MiB"),
+            (3 << 30, "3.0 GiB"),
+            (u64::MAX, "16.0 EiB"),
+        ] {
             assert_eq!(size(bytes), text);
         }
     }

@@ -1,0 +1,429 @@
+//! The typed configuration: what a file says once every check has passed.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::pattern::Pattern;
+use super::place::{Place, S3Place, SshPlace};
+
+/// Declares an enumeration of the file: its variants, how they are written, and the first one as the default.
+macro_rules! choices {
+    ($(#[doc = $doc:literal] $name:ident { $(#[doc = $about:literal] $variant:ident = $text:literal,)+ })+) => {
+        $(
+            #[doc = $doc]
+            #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+            pub enum $name { $(#[doc = $about] $variant,)+ }
+
+            impl $name {
+                /// How it is written.
+                pub const fn as_str(self) -> &'static str {
+                    match self { $($name::$variant => $text,)+ }
+                }
+            }
+
+            impl Default for $name {
+                fn default() -> $name { Self::ALL[0] }
+            }
+
+            impl Choice for $name {
+                const ALL: &'static [$name] = &[$($name::$variant,)+];
+                fn text(self) -> &'static str { self.as_str() }
+            }
+        )+
+    };
+}
+
+/// An enumeration of the file.
+pub(super) trait Choice: Copy + 'static {
+    /// Its values, the default first.
+    const ALL: &'static [Self];
+    /// How a value is written.
+    fn text(self) -> &'static str;
+}
+
+choices! {
+    /// Where below a destination a bundle goes.
+    PathMapping {
+        /// At its own path.
+        PreserveRelative = "preserve_relative",
+        /// One bundle at the root itself.
+        Fixed = "fixed",
+    }
+    /// Which files of a bundle a destination gets.
+    OutputPolicy {
+        /// The source files only.
+        SourceOnly = "source_only",
+        /// The generated files only.
+        GeneratedOnly = "generated_only",
+        /// All of both.
+        SourcePlusGenerated = "source_plus_generated",
+        /// The generated files, and the source files that no transform consumed.
+        GeneratedPlusAssets = "generated_plus_assets",
+    }
+    /// What to do at a destination that holds an older bundle.
+    OnOlder {
+        /// Publish.
+        Replace = "replace",
+        /// Leave it.
+        Skip = "skip",
+        /// Fail.
+        Fail = "fail",
+    }
+    /// What to do at a destination that holds a newer bundle.
+    OnNewer {
+        /// Leave it.
+        Skip = "skip",
+        /// Publish.
+        Replace = "replace",
+        /// Fail.
+        Fail = "fail",
+    }
+    /// What to do about content or state in the way.
+    OnConflict {
+        /// Fail.
+        Fail = "fail",
+        /// Replace it.
+        Replace = "replace",
+    }
+    /// What becomes of recorded outputs that the new bundle does not have.
+    Reconciliation {
+        /// They go.
+        Replace = "replace",
+        /// They stay.
+        Merge = "merge",
+    }
+    /// Who may publish to a destination root.
+    StateMode {
+        /// One destination of one pipeline.
+        SingleOwner = "single_owner",
+        /// Several, each its own paths.
+        SharedRoot = "shared_root",
+    }
+    /// Whose publications a destination may take over.
+    TakeoverMode {
+        /// Nobody's.
+        Never = "never",
+        /// Those of another source id.
+        Source = "source",
+        /// Any managed one.
+        Managed = "managed",
+    }
+    /// What becomes of raw HTML in Markdown.
+    RawHtml {
+        /// It is shown as text.
+        Escape = "escape",
+        /// Only harmless elements stay.
+        Sanitize = "sanitize",
+        /// It stays as it is.
+        Allow = "allow",
+    }
+    /// How strictly an SSH server's key is checked.
+    HostKeyPolicy {
+        /// A new host's key is recorded, a changed one refused.
+        AcceptNew = "accept-new",
+        /// Only recorded keys pass.
+        Strict = "strict",
+        /// Any key passes.
+        Off = "off",
+    }
+    /// The kinds of storage.
+    Backend {
+        /// A directory of this machine.
+        Local = "local",
+        /// A directory of an SSH server.
+        Ssh = "ssh",
+        /// A prefix of an S3 bucket.
+        S3 = "s3",
+        /// Uploads to distributor-serve.
+        HttpUpload = "http_upload",
+    }
+}
+
+/// A checked configuration file.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// The file it was read from.
+    pub file: PathBuf,
+    /// The secrets directory, where the file names one.
+    pub secrets_directory: Option<PathBuf>,
+    /// Settings of distributor-serve.
+    pub server: Http,
+    /// Who may upload.
+    pub upload_tokens: Vec<UploadToken>,
+    /// Where remote bundles are staged; `None` for a private directory under `/var/tmp`.
+    pub staging_directory: Option<PathBuf>,
+    /// The pipelines, in the order of the file.
+    pub pipelines: Vec<Pipeline>,
+}
+
+/// `server.http`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Http {
+    /// The address to listen on.
+    pub listen: SocketAddr,
+    /// Where uploads are staged; `None` for a private directory under `/var/tmp`.
+    pub staging_directory: Option<PathBuf>,
+    /// What staged bundles may take together, in bytes.
+    pub max_staging_size: u64,
+    /// Whether `GET /metrics` answers.
+    pub metrics: bool,
+    /// How many accepted uploads may wait.
+    pub queue_size: usize,
+    /// How many publications run at the same time.
+    pub max_concurrency: usize,
+    /// How long a finished run's record and staged bundle are kept.
+    pub retention: Duration,
+}
+
+/// One of `upload_tokens`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UploadToken {
+    /// Its id.
+    pub id: String,
+    /// The name of the variable that holds the token.
+    pub token_env: String,
+    /// The ids of the pipelines it may upload to.
+    pub pipelines: Vec<String>,
+}
+
+/// One of `pipelines`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pipeline {
+    /// Its id.
+    pub id: String,
+    /// Where its bundles come from.
+    pub source: Source,
+    /// Where they go; at least one.
+    pub destinations: Vec<Destination>,
+}
+
+/// Where bundles come from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Source {
+    /// A directory of this machine.
+    Local(LocalSource),
+    /// A directory of an SSH server.
+    Ssh(SshPlace),
+    /// A prefix of an S3 bucket.
+    S3(S3Place),
+    /// Uploads.
+    HttpUpload(HttpUpload),
+}
+
+/// A local source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalSource {
+    /// The source root, absolute.
+    pub path: PathBuf,
+}
+
+/// An upload source.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HttpUpload {
+    /// Bounds the archive and what it unpacks to, in bytes.
+    pub max_upload_size: u64,
+    /// Bounds the number of files.
+    pub max_files: u64,
+}
+
+impl Source {
+    /// Its kind of storage.
+    pub fn backend(&self) -> Backend {
+        match self {
+            Source::Local(_) => Backend::Local,
+            Source::Ssh(_) => Backend::Ssh,
+            Source::S3(_) => Backend::S3,
+            Source::HttpUpload(_) => Backend::HttpUpload,
+        }
+    }
+}
+
+/// One of a pipeline's `destinations`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Destination {
+    /// Its id.
+    pub id: String,
+    /// Where bundles go.
+    pub target: Target,
+    /// Where below it.
+    pub path_mapping: PathMapping,
+    /// Which files it gets.
+    pub outputs: Outputs,
+    /// What is made of source files.
+    pub transforms: Vec<Transform>,
+    /// How outputs are addressed.
+    pub links: Links,
+    /// What decides whether a bundle is published.
+    pub transfer: Transfer,
+    /// What becomes of outputs that are no longer there.
+    pub reconciliation: Reconciliation,
+    /// Who may publish here.
+    pub state_mode: StateMode,
+    /// Whose publications it may take over.
+    pub takeover: TakeoverMode,
+    /// What pruning does.
+    pub retention: Retention,
+}
+
+/// Where bundles go.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Target {
+    /// A directory of this machine.
+    Local(LocalTarget),
+    /// A directory of an SSH server.
+    Ssh(SshTarget),
+    /// A prefix of an S3 bucket.
+    S3(S3Place),
+}
+
+/// A local destination.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LocalTarget {
+    /// The destination root, absolute.
+    pub path: PathBuf,
+    /// What its files and directories get.
+    pub modes: Modes,
+}
+
+/// A destination on an SSH server.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SshTarget {
+    /// The server and the root.
+    pub place: SshPlace,
+    /// What its files and directories get.
+    pub modes: Modes,
+}
+
+/// Permissions, exact whatever the umask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Of files.
+    pub file: u32,
+    /// Of directories.
+    pub directory: u32,
+}
+
+impl Target {
+    /// Its kind of storage.
+    pub fn backend(&self) -> Backend {
+        match self {
+            Target::Local(_) => Backend::Local,
+            Target::Ssh(_) => Backend::Ssh,
+            Target::S3(_) => Backend::S3,
+        }
+    }
+}
+
+/// `outputs`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Outputs {
+    /// Which files of a bundle are published.
+    pub policy: OutputPolicy,
+}
+
+/// One of `transforms`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Transform {
+    /// HTML from Markdown.
+    MarkdownToHtml(MarkdownToHtml),
+}
+
+impl Transform {
+    /// Its `type`.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Transform::MarkdownToHtml(_) => "markdown_to_html",
+        }
+    }
+}
+
+/// Settings of `markdown_to_html`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MarkdownToHtml {
+    /// The files it takes.
+    pub patterns: Vec<Pattern>,
+    /// What becomes of raw HTML.
+    pub raw_html: RawHtml,
+    /// The page around the content, where it is not the built-in one.
+    pub template: Option<Template>,
+}
+
+/// A page template, read with the configuration.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Template {
+    /// The file, absolute.
+    pub path: PathBuf,
+    /// Its text, in which every placeholder is a known one.
+    pub text: String,
+}
+
+/// `links`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Links {
+    /// The URL of the destination root, with a `/` at the end.
+    pub base_url: Option<String>,
+    /// Which output is the primary one, in order of preference.
+    pub primary: Vec<Pattern>,
+}
+
+/// `transfer`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transfer {
+    /// The destination holds an older bundle.
+    pub on_destination_older: OnOlder,
+    /// It holds a newer one.
+    pub on_destination_newer: OnNewer,
+    /// Something is in the way.
+    pub on_conflict: OnConflict,
+}
+
+/// `retention`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Retention {
+    /// `retention.prune`.
+    pub prune: Prune,
+}
+
+/// What distributor-prune deletes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Prune {
+    /// Whether it deletes at all.
+    pub enabled: bool,
+    /// Outputs older than this go.
+    pub older_than: Option<Duration>,
+    /// The newest ones that stay in any case.
+    pub keep_latest: Option<u64>,
+}
+
+impl Config {
+    /// The pipeline with this id.
+    pub fn pipeline(&self, id: &str) -> Option<&Pipeline> {
+        self.pipelines.iter().find(|pipeline| pipeline.id == id)
+    }
+
+    /// The names of the variables that these pipelines need, sorted, each once.
+    pub fn variables(&self, pipelines: &[&str]) -> Vec<String> {
+        let selected = self.pipelines.iter().filter(|pipeline| pipelines.contains(&pipeline.id.as_str()));
+        let mut names: Vec<String> = selected.flat_map(Pipeline::variables).map(str::to_owned).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+impl Pipeline {
+    fn variables(&self) -> impl Iterator<Item = &str> {
+        let source: Option<&dyn Place> = match &self.source {
+            Source::Ssh(place) => Some(place),
+            Source::S3(place) => Some(place),
+            Source::Local(_) | Source::HttpUpload(_) => None,
+        };
+        let targets = self.destinations.iter().filter_map(|destination| match &destination.target {
+            Target::Local(_) => None,
+            Target::Ssh(target) => Some(&target.place as &dyn Place),
+            Target::S3(place) => Some(place as &dyn Place),
+        });
+        source.into_iter().chain(targets).flat_map(Place::variables)
+    }
+}

@@ -1,0 +1,68 @@
+//! `transforms`.
+
+use super::field::{At, Context};
+use super::model::{MarkdownToHtml, Template, Transform};
+use super::pattern::Pattern;
+use super::ssh::optional;
+
+/// What a template may ask for.
+const PLACEHOLDERS: &[&str] = &["title", "content", "source_path", "created", "bundle_id"];
+const TYPES: &[&str] = &["markdown_to_html"];
+
+pub(super) fn transforms(at: &At, cx: &mut Context) -> Option<Vec<Transform>> {
+    let all: Vec<_> = at.list(cx)?.iter().map(|item| transform(item, cx)).collect();
+    all.into_iter().collect()
+}
+
+fn transform(at: &At, cx: &mut Context) -> Option<Transform> {
+    let table = at.section(&["type", "match", "raw_html", "template"], cx)?;
+    let known = table.need("type", cx).and_then(|at| at.one_of(TYPES, cx));
+    let patterns = table.get("match").map_or_else(default_patterns, |at| at.patterns(cx));
+    let raw_html = table.choice("raw_html", cx);
+    let template = optional(table.get("template"), |at| template(&at, cx));
+    known?;
+    Some(Transform::MarkdownToHtml(MarkdownToHtml { patterns: patterns?, raw_html: raw_html?, template: template? }))
+}
+
+fn default_patterns() -> Option<Vec<Pattern>> {
+    ["*.md", "*.markdown"].into_iter().map(|text| Pattern::parse(text).ok()).collect()
+}
+
+fn template(at: &At, cx: &mut Context) -> Option<Template> {
+    let path = at.path(cx)?;
+    let text = match (cx.world.read)(&path).map(String::from_utf8) {
+        Ok(Ok(text)) => text,
+        Ok(Err(_)) => {
+            cx.report.add(&at.spot, format!("template {} is not UTF-8", path.display()));
+            return None;
+        }
+        Err(error) => {
+            cx.report.add(&at.spot, format!("template {}", crate::error::Error::io(path.display(), &error)));
+            return None;
+        }
+    };
+    let unknown: Vec<&str> = placeholders(&text).filter(|name| !PLACEHOLDERS.contains(name)).collect();
+    for name in &unknown {
+        let message = format!("template {}: unknown placeholder {{{{{name}}}}}", path.display());
+        let hint = match crate::suggest::nearest(name, PLACEHOLDERS.iter().copied()) {
+            Some(near) => format!("did you mean {{{{{near}}}}}?"),
+            None => format!("known are {}", PLACEHOLDERS.join(", ")),
+        };
+        cx.report.add_with(&at.spot, message, hint);
+    }
+    unknown.is_empty().then_some(Template { path, text })
+}
+
+/// The names between `{{` and `}}`, trimmed.
+fn placeholders(text: &str) -> impl Iterator<Item = &str> {
+    text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn placeholders_are_found() {
+        let found: Vec<&str> = super::placeholders("{{a}} { {{ b }} }} {{c").collect();
+        assert_eq!(found, ["a", "b"]);
+    }
+}
