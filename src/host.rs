@@ -29,8 +29,11 @@ pub struct Host {
     /// Set by SIGINT and SIGTERM.
     pub cancel: Cancel,
     /// Becomes the program of this name, from the directory of the running one; returns only where that failed.
-    pub become_program: Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Sync>,
+    pub become_program: BecomeProgram,
 }
+
+/// Becomes another program; returns only where that failed.
+pub type BecomeProgram = Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Sync>;
 
 impl Host {
     /// The real one: the process's own arguments, streams and clock, with its signal handlers in place.

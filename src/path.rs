@@ -254,7 +254,7 @@ pub fn nested<'a, P: AsRef<str>>(sorted: &'a [P]) -> Vec<Clash<'a>> {
 }
 
 /// The paths that are one name, or a file and a directory of one name, where case or Unicode form does not count.
-pub fn folded<'a, P: AsRef<str>>(paths: &'a [P]) -> Vec<Clash<'a>> {
+pub fn folded<P: AsRef<str>>(paths: &[P]) -> Vec<Clash<'_>> {
     let names: Vec<(String, &str)> = paths.iter().map(|p| (fold(p.as_ref()), p.as_ref())).collect();
     let mut first = std::collections::BTreeMap::new();
     let mut clashes = Vec::new();

@@ -30,6 +30,7 @@ fn host(env: &[(&str, &str)]) -> Host {
         clock: Box::new(|| Timestamp::parse("2026-06-04T12:00:00Z").unwrap()),
         token: Box::new(|| "0123456789abcdef".to_owned()),
         cancel: Cancel::default(),
+        become_program: Box::new(|_, _| std::io::ErrorKind::NotFound.into()),
     }
 }
 

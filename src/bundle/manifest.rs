@@ -67,26 +67,23 @@ pub fn content_digest(files: &[FileEntry]) -> Digest {
 /// A value that was read whether or not it keeps its rules, so that all problems can be told at once.
 struct Loose<T>(std::result::Result<T, String>);
 
-fn loose<T>(text: String, read: impl FnOnce(&str) -> std::result::Result<T, String>) -> Loose<T> {
-    Loose(read(&text))
-}
-
 impl<'de> Deserialize<'de> for Loose<RelPath> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
         let read = |text: &str| RelPath::parse(text).map_err(|fault| format!("{text:?}: {fault}"));
-        Ok(loose(String::deserialize(d)?, read))
+        Ok(Loose(read(&String::deserialize(d)?)))
     }
 }
 
 impl<'de> Deserialize<'de> for Loose<Digest> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        Ok(loose(String::deserialize(d)?, |text| Digest::parse(text).ok_or_else(|| not_a_digest(text))))
+        let text = String::deserialize(d)?;
+        Ok(Loose(Digest::parse(&text).ok_or_else(|| not_a_digest(&text))))
     }
 }
 
 impl<'de> Deserialize<'de> for Loose<Timestamp> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        Ok(loose(String::deserialize(d)?, Timestamp::parse))
+        Ok(Loose(Timestamp::parse(&String::deserialize(d)?)))
     }
 }
 

@@ -32,5 +32,5 @@ fn hand_over(host: &Host, name: &str) -> Result<u8> {
 /// The programs and what each does.
 fn listing() -> String {
     let width = PROGRAMS.iter().map(|program| program.name.len()).max().unwrap_or_default();
-    PROGRAMS.iter().map(|program| format!("{:width$}  {}\n", program.name, program.job)).collect()
+    PROGRAMS.iter().fold(String::new(), |text, program| text + &format!("{:width$}  {}\n", program.name, program.job))
 }

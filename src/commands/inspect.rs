@@ -17,8 +17,8 @@ pub fn main(host: &Host) -> u8 {
         (Some(dir), None) => {
             let storage = Local::new(host.resolve(dir), Modes::default());
             match bundle::load(&storage) {
-                Ok(manifest) => finish(reporter, vec![InspectedBundle::new(".", &manifest)], Vec::new()),
-                Err(error) => finish(reporter, Vec::new(), vec![(storage.describe(), error)]),
+                Ok(manifest) => finish(reporter, vec![InspectedBundle::new(".", &manifest)], &[]),
+                Err(error) => finish(reporter, Vec::new(), &[(storage.describe(), error)]),
             }
         }
         (None, Some(id)) => pipeline(host, parsed, reporter, id),
@@ -31,7 +31,7 @@ fn pipeline(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>, id: &str) -> 
     let pipeline = open::pipeline(&config, id)?;
     open::secrets(host, &config, &[id], reporter)?;
     match ran(open::named_source(pipeline).and_then(|root| discover(root.as_ref())))? {
-        Err(error) => finish(reporter, Vec::new(), vec![(id.to_owned(), error)]),
+        Err(error) => finish(reporter, Vec::new(), &[(id.to_owned(), error)]),
         Ok(discovery) => {
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(id)));
             let (mut bundles, mut failed) = (Vec::new(), Vec::new());
@@ -41,13 +41,13 @@ fn pipeline(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>, id: &str) -> 
                     Err(error) => failed.push((found.shown, error)),
                 }
             }
-            finish(reporter, bundles, failed)
+            finish(reporter, bundles, &failed)
         }
     }
 }
 
-fn finish(reporter: &Reporter<'_>, bundles: Vec<InspectedBundle>, failed: Vec<(String, Error)>) -> Result<u8> {
-    for (place, error) in &failed {
+fn finish(reporter: &Reporter<'_>, bundles: Vec<InspectedBundle>, failed: &[(String, Error)]) -> Result<u8> {
+    for (place, error) in failed {
         reporter.fail(std::slice::from_ref(place), error);
     }
     let (status, exit) = if failed.is_empty() { (Status::Success, 0) } else { (Status::Failure, cli::FAILED) };

@@ -14,7 +14,9 @@ use crate::suggest::nearest;
 /// Reads the configuration that `--config` or the environment names, and says its warnings.
 pub(super) fn config(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<Config> {
     let (config, warnings) = config::load(host, parsed.value(&cli::CONFIG))?;
-    warnings.into_iter().for_each(|warning| reporter.warn(warning));
+    for warning in warnings {
+        reporter.warn(warning);
+    }
     Ok(config)
 }
 

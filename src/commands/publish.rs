@@ -45,7 +45,7 @@ struct Run<'a> {
     reporter: &'a Reporter<'a>,
     pipeline: &'a Pipeline,
     root: &'a dyn Storage,
-    dry_run: bool,
+    only_look: bool,
 }
 
 /// Publishes what the source of `pipeline` holds to `targets`.
@@ -67,7 +67,7 @@ pub(super) fn pipeline(
         Ok((discovery, root)) => {
             record.bundle_count = discovery.bundles.len();
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
-            let run = Run { host, reporter, pipeline, root: root.as_ref(), dry_run };
+            let run = Run { host, reporter, pipeline, root: root.as_ref(), only_look: dry_run };
             record.destinations = run.all(&discovery.bundles, targets);
         }
     }
@@ -119,7 +119,7 @@ impl Run<'_> {
     fn choose(&self, bundles: &[Bundle<'_>], target: &Target<'_>) -> Option<BundlePath> {
         let valid: Vec<&(BundlePath, Manifest)> = bundles.iter().filter_map(|b| b.found.bundle.as_ref().ok()).collect();
         let (path, manifest) = newest(valid.iter().copied(), |(path, manifest)| Some((path, manifest)))?;
-        if self.dry_run {
+        if self.only_look {
             let count = valid.len();
             let message = format!("fixed: bundle {path} ({}, created {}) of {count}", manifest.id, manifest.created);
             self.warn(Warning::new(Code::FixedSelection, message), target);
@@ -165,7 +165,7 @@ impl Run<'_> {
         record.takeover = decided.decision.takeover.map(|reason| Takeover { mode, reason });
         let Some(plan) = &decided.plan else { return Ok(()) };
         self.unlisted(bundle, source.as_ref(), manifest);
-        if self.dry_run {
+        if self.only_look {
             self.verified(bundle, source.as_ref(), manifest)?;
             self.fixed_replace(&decided, target, there.as_ref());
         } else {

@@ -98,7 +98,9 @@ impl Check<'_> {
                 path: Some(file.path),
             }));
         }
-        warnings.iter().for_each(|warning| self.reporter.note(&warning.clone().bundle(path)));
+        for warning in &warnings {
+            self.reporter.note(&warning.clone().bundle(path));
+        }
         for file in &unlisted {
             self.reporter.note(&Warning::new(Code::UnlistedFile, file.message.clone()).bundle(path));
         }

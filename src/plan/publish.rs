@@ -175,7 +175,10 @@ fn in_order(outputs: Outputs, survey: &Survey<'_>) -> Vec<Planned> {
             Planned { change: if there { Change::Overwrite } else { Change::Create }, output }
         })
         .collect();
-    let is_html = |path: &RelPath| path.as_str().ends_with(".html") || path.as_str().ends_with(".htm");
+    let is_html = |path: &RelPath| {
+        let extension = path.file_name().rsplit_once('.').map(|(_, extension)| extension);
+        extension.is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"))
+    };
     planned.sort_by(|a, b| {
         let rank = |p: &Planned| (primary.as_ref() == Some(&p.output.path), is_html(&p.output.path));
         rank(a).cmp(&rank(b)).then_with(|| a.output.path.cmp(&b.output.path))

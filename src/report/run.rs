@@ -216,7 +216,7 @@ impl Text for RunBody {
                     record.action.as_str(),
                     place(record),
                     record.bundle_path,
-                    self.about(record)
+                    RunBody::about(record)
                 );
                 *out += line.trim_end();
                 *out += "\n";
@@ -250,7 +250,7 @@ fn changes(record: &DestinationRecord) -> Vec<String> {
 }
 
 impl RunBody {
-    fn about(&self, record: &DestinationRecord) -> String {
+    fn about(record: &DestinationRecord) -> String {
         if let Some(error) = &record.error {
             return format!("{}: {}", error.code, error.what);
         }

@@ -132,8 +132,8 @@ fn check_outputs(outputs: &[OutputRecord]) -> Result<(), String> {
     }
     let mut paths: Vec<&RelPath> = outputs.iter().map(|output| &output.path).collect();
     paths.sort_unstable();
-    if let Some(twice) = paths.windows(2).find(|pair| pair[0] == pair[1]) {
-        return Err(format!("outputs: {} is recorded twice", twice[0]));
+    if let Some([twice, _]) = paths.array_windows().find(|[a, b]| a == b) {
+        return Err(format!("outputs: {twice} is recorded twice"));
     }
     match path::nested(&paths).first() {
         Some(clash) => Err(format!("outputs: {} is recorded, and is a directory of {}", clash.first, clash.second)),
