@@ -10,8 +10,7 @@ const ANY_TEXT: &str = "[..]";
 /// Holds the lines of `got` against `expected`; the error shows both.
 pub(crate) fn lines(what: &str, expected: &[String], got: &str) -> Result<(), String> {
     let got = split(got);
-    let pattern: Vec<Option<&str>> =
-        expected.iter().map(|line| (line != ANY_LINES).then_some(line.as_str())).collect();
+    let pattern: Vec<Option<&str>> = expected.iter().map(|line| (line != ANY_LINES).then_some(line.as_str())).collect();
     if glob(&pattern, &got, |expected, got| line(expected, got)) {
         return Ok(());
     }
@@ -22,8 +21,7 @@ pub(crate) fn lines(what: &str, expected: &[String], got: &str) -> Result<(), St
 
 /// The lines of an output, control characters shown as `\xNN`, a missing last line feed shown as a line.
 pub(crate) fn split(output: &str) -> Vec<String> {
-    let mut lines: Vec<String> =
-        output.split('\n').map(|line| distributor::path::escape(line.as_bytes())).collect();
+    let mut lines: Vec<String> = output.split('\n').map(|line| distributor::path::escape(line.as_bytes())).collect();
     match lines.pop() {
         Some(rest) if !rest.is_empty() => lines.extend([rest, "\\ no line feed at the end".to_owned()]),
         _ => {}

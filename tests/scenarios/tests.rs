@@ -102,8 +102,12 @@ fn what_a_script_gets_wrong_is_found_before_anything_runs() {
 #[test]
 fn the_world_stands_still_until_a_script_moves_it() {
     holds("$ puppet world\n> 2026-06-04T12:00:00Z 0000000000000001  None");
-    holds("clock 2026-06-05T00:00:00Z\nenv NAME=value\nsignal 15\n$ puppet world\n> 2026-06-05T00:00:00Z 0000000000000001 value Some(15)\n$ puppet world\n> [..]2 value None\nunset NAME\n$ puppet world\n> [..]3  None");
-    holds("$ puppet cwd x\n> $SCENE/x\nmkdir d/e\ncd d\n$ puppet cwd x\n> $SCENE/d/x\ncd .\n$ puppet say $SCENE\n> $SCENE");
+    holds(
+        "clock 2026-06-05T00:00:00Z\nenv NAME=value\nsignal 15\n$ puppet world\n> 2026-06-05T00:00:00Z 0000000000000001 value Some(15)\n$ puppet world\n> [..]2 value None\nunset NAME\n$ puppet world\n> [..]3  None",
+    );
+    holds(
+        "$ puppet cwd x\n> $SCENE/x\nmkdir d/e\ncd d\n$ puppet cwd x\n> $SCENE/d/x\ncd .\n$ puppet say $SCENE\n> $SCENE",
+    );
     fails("$ puppet fail\nstatus 1\ncd a", 3, "not a directory");
     fails("$ puppet fail\nstatus 1\nclock noon", 3, "RFC 3339");
     fails("$ puppet fail\nstatus 1\nunset NAME", 3, "not set");
@@ -113,8 +117,12 @@ fn the_world_stands_still_until_a_script_moves_it() {
 fn files_are_looked_at() {
     let run = "$ puppet copy a b\n";
     holds(&format!("{run}cmp a b\nexists b\n! exists c\ncontains b ext\n! contains b it's\ntree .\n| a\n| b"));
-    holds(&format!("{run}mkdir e\nlink l -> a\nfifo f\nchmod 0640 b\nmode b 0640\ntree .\n| a\n| b\n| e/\n| f (fifo)\n| l -> a"));
-    holds(&format!("{run}write c x\\ty\nappend c\n| z\n|\n| 'q\ncontains c x\\ty\\nz\\n\\n'q\\n\nmove c d\nremove d\n! exists d"));
+    holds(&format!(
+        "{run}mkdir e\nlink l -> a\nfifo f\nchmod 0640 b\nmode b 0640\ntree .\n| a\n| b\n| e/\n| f (fifo)\n| l -> a"
+    ));
+    holds(&format!(
+        "{run}write c x\\ty\nappend c\n| z\n|\n| 'q\ncontains c x\\ty\\nz\\n\\n'q\\n\nmove c d\nremove d\n! exists d"
+    ));
     fails(&format!("{run}append b x\ncmp a b"), 3, "they differ");
     fails(&format!("{run}exists c"), 2, "it is not there");
     fails(&format!("{run}! exists b"), 2, "it is there");
