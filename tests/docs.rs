@@ -20,13 +20,16 @@ fn read(name: &str) -> String {
     fs::read_to_string(file(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Every flag that the macro lines of a page name, as `-c` and `--config`.
+/// Every flag that the macro lines of a page name, as `-c` and `--config`; `Fl nqv` is three.
 fn flags(page: &str) -> BTreeSet<String> {
     let mut flags = BTreeSet::new();
     for line in page.lines().filter(|line| line.starts_with('.') && !line.starts_with(".\\\"")) {
         let words: Vec<&str> = line.trim_start_matches('.').split_whitespace().collect();
         for pair in words.windows(2).filter(|pair| pair[0] == "Fl") {
-            flags.insert(format!("-{}", pair[1]));
+            match pair[1].strip_prefix('-') {
+                Some(long) => flags.extend([format!("--{long}")]),
+                None => flags.extend(pair[1].chars().map(|letter| format!("-{letter}"))),
+            }
         }
     }
     flags
@@ -82,16 +85,7 @@ fn every_page_of_a_program_has_its_sections_and_says_who_it_is() {
         let page = read(&format!("man/{}.1", program.name));
         let mut sections: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix(".Sh ")).collect();
         sections.dedup();
-        let wanted = [
-            "NAME",
-            "SYNOPSIS",
-            "DESCRIPTION",
-            "ENVIRONMENT",
-            "FILES",
-            "EXIT STATUS",
-            "EXAMPLES",
-            "SEE ALSO",
-        ];
+        let wanted = ["NAME", "SYNOPSIS", "DESCRIPTION", "ENVIRONMENT", "FILES", "EXIT STATUS", "EXAMPLES", "SEE ALSO"];
         let missing = wanted.iter().filter(|name| !sections.contains(name));
         faults.extend(missing.map(|name| format!("man/{}.1: no section {name}", program.name)));
         if !page.contains(&format!("\n.Nm {}\n.Nd {}\n", program.name, program.job)) {
@@ -181,9 +175,9 @@ fn mandoc_has_nothing_to_say() {
 
 #[test]
 fn the_reading_of_pages_sees_what_is_there() {
-    let page = ".\\\" Fl -no\n.Op Fl c Ar file\n.It Fl n , Fl -dry-run\ntext Fl -no\n.Sh EXIT STATUS\n.It 0\n.It 130\n\
+    let page = ".\\\" Fl -no\n.Op Fl c Ar file\n.It Fl n , Fl -dry-run\n.Op Fl qv\ntext Fl -no\n.Sh EXIT STATUS\n.It 0\n.It 130\n\
         .Sh CODES\n.It Ic usage\n.It Sy other\n";
-    assert_eq!(flags(page), ["-c", "-n", "--dry-run"].map(str::to_owned).into());
+    assert_eq!(flags(page), ["-c", "-n", "-q", "-v", "--dry-run"].map(str::to_owned).into());
     assert_eq!(rows(page, "EXIT STATUS", ""), ["0", "130"]);
     assert_eq!(rows(page, "CODES", "Ic "), ["usage"]);
     let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();

@@ -28,8 +28,13 @@ use Outside::{Clock, Files, Net, Print, Process};
 const MARKS: &[(&str, Outside)] = &[
     ("std::fs", Files),
     ("rustix::fs", Files),
-    ("std::net", Net),
-    ("std::os::unix::net", Net),
+    // Addresses are values; what opens a socket or asks a name server is not.
+    ("TcpStream", Net),
+    ("TcpListener", Net),
+    ("UdpSocket", Net),
+    ("UnixStream", Net),
+    ("UnixListener", Net),
+    ("ToSocketAddrs", Net),
     ("SystemTime::now", Clock),
     ("now_utc", Clock),
     ("std::process", Process),
@@ -53,13 +58,13 @@ const ROOMS: &[Room] = &[
     ("entry", &["path"], &[]),
     ("host", &["error", "timestamp"], &[Clock, Process, Print]),
     ("cli", &["error", "path", "suggest"], &[]),
-    ("secrets", &["error", "host"], &[Files]),
+    ("secrets", &["error", "host", "path"], &[Files]),
     ("config", &["error", "host", "path", "suggest", "timestamp"], &[Files]),
     ("storage", &["entry", "error", "host", "path", "pool", "timestamp"], &[Files]),
     ("bundle", &["entry", "error", "host", "path", "pool", "storage", "timestamp"], &[]),
     ("source", &["bundle", "entry", "error", "host", "path", "storage", "timestamp"], &[]),
     ("state", &["bundle", "config", "error", "path", "timestamp"], &[]),
-    ("transform", &["bundle", "config", "error", "path"], &[]),
+    ("transform", &["bundle", "config", "error", "path", "timestamp"], &[]),
     ("plan", &["bundle", "config", "entry", "error", "path", "state", "timestamp", "transform"], &[]),
     (
         "publish",
@@ -352,11 +357,18 @@ fn the_world_outside_is_found_in_every_form() {
         let faults = faults("plan", text);
         assert!(faults.len() == 1 && faults[0].ends_with(&format!("outside: {what}")), "{text}: {faults:?}");
     }
-    for text in ["use std::fmt;", "// std::fs", "let fs = my_std::fs;", "blueprint!(x)", "use std::io::{self, Read};"] {
+    for text in [
+        "use std::fmt;",
+        "use std::net::SocketAddr;",
+        "// std::fs",
+        "let fs = my_std::fs;",
+        "blueprint!(x)",
+        "use std::io::{self, Read};",
+    ] {
         assert_eq!(faults("plan", text), [""; 0], "{text}");
     }
     assert_eq!(faults("storage", "use std::fs;"), [""; 0]);
-    assert_eq!(faults("storage", "use std::net;").len(), 1);
+    assert_eq!(faults("storage", "use std::net::UdpSocket;").len(), 1);
 }
 
 #[test]
