@@ -1,9 +1,8 @@
 #!/bin/sh
 # What distributor does, on the project's own documents and the example bundle: make, check, publish, skip, replace.
-# Called by `make demo`, with the directory of the programs; everything lands under target/demo.
+# Called by `make demo`, which puts the programs on the PATH; everything lands under target/demo.
 set -eu
 cd "$(dirname "$0")/.."
-PATH="$PWD/${1:-target/light}:$PATH"
 demo=target/demo
 
 say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
