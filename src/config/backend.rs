@@ -1,7 +1,8 @@
 //! The keys of each backend.
 
+use super::choice::{Backend, Choice};
 use super::field::{At, Context, Table};
-use super::model::{Backend, Choice, HttpUpload, LocalSource, LocalTarget, Modes, Source, SshTarget, Target};
+use super::model::{HttpUpload, LocalSource, LocalTarget, Modes, Source, SshTarget, Target};
 use super::s3;
 use super::ssh;
 

@@ -24,9 +24,13 @@ pub(super) fn parse(bytes: &[u8], report: &mut Report) -> Option<Node> {
         Ok(raw) => join(shape, raw, report),
         Err(error) => {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-            // The message repeats the place on lines of its own.
+            // The message repeats the place, in its beginning and on lines of its own.
             let message = error.to_string();
-            let message = message.lines().next().unwrap_or_default().to_owned();
+            let message = message.lines().next().unwrap_or_default();
+            let message = message
+                .strip_prefix("YAML parse error")
+                .and_then(|rest| rest.split_once(": ")?.1.into())
+                .unwrap_or(message);
             report.add(&Spot::file(line, column), format!("not valid YAML: {message}"));
             None
         }
