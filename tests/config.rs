@@ -175,20 +175,34 @@ fn what_is_not_utf_8_is_refused_with_its_place_and_a_byte_order_mark_is_passed_o
 
 #[test]
 fn an_error_in_the_syntax_ends_the_reading() {
-    for text in ["a: [", "a: b: c", "\"", "a:\n\t- b", "{{{{", "- ]", "a: 'b", "%YAML 9", "? ", "a: |9x", "\u{0}"] {
+    for text in ["a: [", "a: b: c", "\"", "a:\n\t- b", "{{{{", "- ]", "a: 'b", "%YAML 9", "? ", "a: |9x", "a: \u{0}"] {
         assert_eq!(problems(text).len(), 1, "{text:?}: {:?}", problems(text));
     }
 }
 
 #[test]
 fn deep_and_wide_files_end_soon() {
-    for text in [
-        "[".repeat(500_000),
-        "a: ".to_owned() + &"{a: ".repeat(200_000),
-        "- ".repeat(300_000),
-        "x: [".to_owned() + &"1,".repeat(400_000) + "]",
-    ] {
-        assert!(!problems(&text).is_empty());
+    let wide = "x: [".to_owned() + &"1,".repeat(400_000) + "]";
+    assert_eq!(problems(&wide), ["1:39999: the file holds more than 20000 keys and values; split it"]);
+    for text in ["[".repeat(500_000), "a: ".to_owned() + &"{a: ".repeat(200_000), "- ".repeat(300_000)] {
+        assert_eq!(problems(&text).len(), 1);
+    }
+}
+
+/// The manual's example is a configuration, and no key is without its entry there.
+#[test]
+fn the_manual_page_has_every_key_and_a_working_example() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let page = fs::read_to_string(root.join("man/distributor.yml.5")).unwrap();
+    let example = page.split(".Bd -literal -offset indent\n").nth(1).unwrap().split(".Ed").next().unwrap();
+    assert!(problems(example).is_empty(), "{:?}", problems(example));
+    let every_key = fs::read_to_string(root.join("testdata/config/valid/every_key.yml")).unwrap();
+    let marks: Vec<&str> =
+        page.lines().filter(|line| line.starts_with(".It Ic ") || line.starts_with(".Ic ")).collect();
+    for line in every_key.lines() {
+        let Some((key, _)) = line.trim_start_matches([' ', '-']).split_once(':') else { continue };
+        let known = marks.iter().any(|mark| mark.split_whitespace().any(|word| word == key));
+        assert!(known, "{key} is not in the manual page");
     }
 }
 
