@@ -2,7 +2,7 @@
 //! never reach a message, `Debug` output or the command line.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ const OTHERS_MAY_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// A secret value. It has no `Display`, and `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
@@ -62,11 +62,14 @@ impl Secrets {
 
     /// The value of a variable: the environment's, else the directory's. An empty one counts as missing.
     pub fn get(&self, name: &str) -> Option<Secret> {
-        self.env_value(name).map(|value| Secret(value.to_owned())).or_else(|| self.files.get(name).cloned())
+        match self.env_value(name) {
+            Some(value) => value.to_str().map(|value| Secret(value.to_owned())),
+            None => self.files.get(name).cloned(),
+        }
     }
 
-    fn env_value(&self, name: &str) -> Option<&str> {
-        self.env.get(OsString::from(name).as_os_str())?.to_str().filter(|value| !value.is_empty())
+    fn env_value(&self, name: &str) -> Option<&OsStr> {
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// A warning for each of `names` whose file says otherwise than the environment, which wins.
@@ -108,7 +111,7 @@ impl Secrets {
     }
 
     fn why(&self, name: &str) -> &'static str {
-        match self.env.get(OsString::from(name).as_os_str()) {
+        match self.env.get(OsStr::new(name)) {
             Some(value) if value.is_empty() => "is empty",
             Some(_) => "is not UTF-8",
             None => "has no value",
@@ -119,8 +122,9 @@ impl Secrets {
 fn read_directory(directory: &Path) -> Result<BTreeMap<String, Secret>> {
     let place = directory.display();
     let failed = |error: io::Error| {
+        let hint = (error.kind() == io::ErrorKind::NotFound).then(|| "create it, or name another one".to_owned());
         let error = Error::io(format!("secrets directory {place}"), &error);
-        Error { code: Code::InvalidSecretsDirectory, ..error }
+        Error { code: Code::InvalidSecretsDirectory, hint: error.hint.or(hint), ..error }
     };
     let mode = std::fs::metadata(directory).map_err(failed)?.mode();
     let mut names = Vec::new();
@@ -196,6 +200,7 @@ fn invalid(directory: &Path, wrong: Vec<(String, String)>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
@@ -308,6 +313,10 @@ mod tests {
         assert_eq!(error.code, Code::MissingSecret);
         assert_eq!(error.message, format!("missing variables B, C: neither in the environment nor in {place}"));
         assert_eq!(error.detail.len(), 2);
+        let mut odd = host(&[]);
+        odd.env.insert("A".into(), OsString::from_vec(b"hunter2\xff".to_vec()));
+        let error = Secrets::load(&odd, Some(directory.path())).unwrap().require(&names(&["A"])).unwrap_err();
+        assert_eq!(error.detail[0].message, "A is not UTF-8", "the environment wins all the same");
         let error = Secrets::load(&host(&[("A", "")]), None).unwrap().require(&names(&["A"])).unwrap_err();
         assert!(error.message.starts_with("missing variable A: not in the environment"), "{error}");
         assert_eq!(error.detail[0].message, "A is empty");
