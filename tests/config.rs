@@ -26,7 +26,7 @@ fn host(env: &[(&str, &str)]) -> Host {
     Host {
         args: Vec::new(),
         env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect::<BTreeMap<_, _>>(),
-        cwd: PathBuf::from("/work"),
+        cwd: PathBuf::from("/srv"),
         stdout: Stream::new(std::io::sink(), false),
         stderr: Stream::new(std::io::sink(), false),
         clock: Box::new(|| Timestamp::parse("2026-06-04T12:00:00Z").unwrap()),
@@ -224,7 +224,7 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
 #[test]
 fn the_file_is_found_by_flag_then_variable_then_default() {
     let found = |env: &[(&str, &str)], flag: Option<&str>| config::locate(&host(env), flag.map(OsStr::new));
-    assert_eq!(found(&[("DISTRIBUTOR_CONFIG", "/v.yml")], Some("f.yml")), Path::new("/work/f.yml"));
+    assert_eq!(found(&[("DISTRIBUTOR_CONFIG", "/v.yml")], Some("f.yml")), Path::new("/srv/f.yml"));
     assert_eq!(found(&[("DISTRIBUTOR_CONFIG", "/v.yml")], None), Path::new("/v.yml"));
     assert_eq!(found(&[("DISTRIBUTOR_CONFIG", "")], None), Path::new("/etc/distributor/distributor.yml"));
 }
