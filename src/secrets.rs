@@ -2,7 +2,7 @@
 //! never reach a message, `Debug` output or the command line.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
@@ -20,7 +20,7 @@ const OTHERS_MAY_WRITE: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 
 /// A secret value. It has no `Display`, and `Debug` does not show it.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone)]
 pub struct Secret(String);
 
 impl Secret {
@@ -62,11 +62,14 @@ impl Secrets {
 
     /// The value of a variable: the environment's, else the directory's. An empty one counts as missing.
     pub fn get(&self, name: &str) -> Option<Secret> {
-        self.env_value(name).map(|value| Secret(value.to_owned())).or_else(|| self.files.get(name).cloned())
+        match self.env_value(name) {
+            Some(value) => value.to_str().map(|value| Secret(value.to_owned())),
+            None => self.files.get(name).cloned(),
+        }
     }
 
-    fn env_value(&self, name: &str) -> Option<&str> {
-        self.env.get(OsString::from(name).as_os_str())?.to_str().filter(|value| !value.is_empty())
+    fn env_value(&self, name: &str) -> Option<&OsStr> {
+        self.env.get(OsStr::new(name)).map(OsString::as_os_str).filter(|value| !value.is_empty())
     }
 
     /// A warning for each of `names` whose file says otherwise than the environment, which wins.
@@ -108,7 +111,7 @@ impl Secrets {
     }
 
     fn why(&self, name: &str) -> &'static str {
-        match self.env.get(OsString::from(name).as_os_str()) {
+        match self.env.get(OsStr::new(name)) {
             Some(value) if value.is_empty() => "is empty",
             Some(_) => "is not UTF-8",
             None => "has no value",
@@ -119,8 +122,9 @@ impl Secrets {
 fn read_directory(directory: &Path) -> Result<BTreeMap<String, Secret>> {
     let place = directory.display();
     let failed = |error: io::Error| {
+        let hint = (error.kind() == io::ErrorKind::NotFound).then(|| "create it, or name another one".to_owned());
         let error = Error::io(format!("secrets directory {place}"), &error);
-        Error { code: Code::InvalidSecretsDirectory, ..error }
+        Error { code: Code::InvalidSecretsDirectory, hint: error.hint.or(hint), ..error }
     };
     let mode = std::fs::metadata(directory).map_err(failed)?.mode();
     let mut names = Vec::new();
@@ -192,4 +196,178 @@ fn invalid(directory: &Path, wrong: Vec<(String, String)>) -> Error {
     Error::new(Code::InvalidSecretsDirectory, message)
         .hint("it holds one file a variable, named like the variable, that only its owner may write")
         .detail(detail.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+    use crate::host::{Cancel, Stream};
+    use crate::timestamp::Timestamp;
+
+    const VALUE: &str = "hunter2";
+
+    fn host(env: &[(&str, &str)]) -> Host {
+        Host {
+            args: Vec::new(),
+            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: PathBuf::from("/"),
+            stdout: Stream::new(io::sink(), false),
+            stderr: Stream::new(io::sink(), false),
+            clock: Box::new(|| Timestamp::parse("2026-06-04T12:00:00Z").unwrap()),
+            token: Box::new(String::new),
+            cancel: Cancel::default(),
+        }
+    }
+
+    fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let directory = tempfile::tempdir().unwrap();
+        for (name, value) in files {
+            std::fs::write(directory.path().join(name), value).unwrap();
+            mode(&directory, name, 0o600);
+        }
+        directory
+    }
+
+    fn mode(directory: &tempfile::TempDir, name: &str, mode: u32) {
+        std::fs::set_permissions(directory.path().join(name), PermissionsExt::from_mode(mode)).unwrap();
+    }
+
+    fn load(env: &[(&str, &str)], directory: &tempfile::TempDir) -> Secrets {
+        Secrets::load(&host(env), Some(directory.path())).unwrap()
+    }
+
+    fn refused(directory: &tempfile::TempDir) -> Error {
+        let error = Secrets::load(&host(&[]), Some(directory.path())).unwrap_err();
+        assert_eq!(error.code, Code::InvalidSecretsDirectory);
+        let all = format!("{error} {error:?}");
+        assert!(!all.contains(VALUE), "{all}");
+        error
+    }
+
+    fn value(secrets: &Secrets, name: &str) -> Option<String> {
+        secrets.get(name).map(|secret| secret.expose().to_owned())
+    }
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    #[test]
+    fn the_environment_wins_and_one_newline_goes() {
+        let directory = directory(&[("A", "file\n"), ("B", "two\n\n"), ("C", "plain"), ("D", "\n"), ("E", "file")]);
+        let secrets = load(&[("A", "env"), ("E", "")], &directory);
+        assert_eq!(value(&secrets, "A").as_deref(), Some("env"));
+        assert_eq!(value(&secrets, "B").as_deref(), Some("two\n"));
+        assert_eq!(value(&secrets, "C").as_deref(), Some("plain"));
+        assert_eq!(value(&secrets, "D"), None, "an empty value counts as missing");
+        assert_eq!(value(&secrets, "E").as_deref(), Some("file"), "in the environment too");
+        assert_eq!(value(&secrets, "F"), None);
+    }
+
+    #[test]
+    fn systemd_s_directory_serves_where_none_is_configured() {
+        let directory = directory(&[("A", "x")]);
+        let path = directory.path().to_str().unwrap();
+        let secrets = Secrets::load(&host(&[("CREDENTIALS_DIRECTORY", path)]), None).unwrap();
+        assert_eq!(value(&secrets, "A").as_deref(), Some("x"));
+        let other = tempfile::tempdir().unwrap();
+        let secrets = Secrets::load(&host(&[("CREDENTIALS_DIRECTORY", path)]), Some(other.path())).unwrap();
+        assert_eq!(value(&secrets, "A"), None, "the configured one goes before it");
+        assert!(Secrets::load(&host(&[]), None).unwrap().files.is_empty());
+    }
+
+    #[test]
+    fn links_are_followed_as_kubernetes_lays_them() {
+        let directory = directory(&[]);
+        let versions = directory.path().join("..2026_06_04");
+        std::fs::create_dir(&versions).unwrap();
+        std::fs::write(versions.join("TOKEN"), "x").unwrap();
+        symlink("..2026_06_04", directory.path().join("..data")).unwrap();
+        symlink("..data/TOKEN", directory.path().join("TOKEN")).unwrap();
+        std::fs::create_dir(directory.path().join("not-a-name")).unwrap();
+        std::fs::write(directory.path().join(".hid-den"), "x").unwrap();
+        assert_eq!(value(&load(&[], &directory), "TOKEN").as_deref(), Some("x"));
+    }
+
+    #[test]
+    fn a_value_that_is_passed_over_is_warned_of_for_what_is_used_alone() {
+        let directory = directory(&[("A", VALUE), ("B", VALUE), ("C", "same"), ("D", VALUE)]);
+        let secrets = load(&[("A", "hunter2x"), ("B", "y"), ("C", "same"), ("D", "")], &directory);
+        let warnings = secrets.warnings(&names(&["A", "C", "D", "Z"]));
+        assert_eq!(warnings.len(), 1);
+        assert_eq!(warnings[0].code, Code::SecretIgnored);
+        assert!(warnings[0].message.starts_with("A: "));
+        assert!(!warnings[0].message.contains(VALUE));
+    }
+
+    #[test]
+    fn every_missing_variable_is_named_with_where_it_was_looked_for() {
+        let directory = directory(&[("A", VALUE), ("B", "")]);
+        let secrets = load(&[], &directory);
+        assert!(secrets.require(&names(&["A"])).is_ok());
+        let error = secrets.require(&names(&["A", "B", "C"])).unwrap_err();
+        let place = directory.path().display();
+        assert_eq!(error.code, Code::MissingSecret);
+        assert_eq!(error.message, format!("missing variables B, C: neither in the environment nor in {place}"));
+        assert_eq!(error.detail.len(), 2);
+        let mut odd = host(&[]);
+        odd.env.insert("A".into(), OsString::from_vec(b"hunter2\xff".to_vec()));
+        let error = Secrets::load(&odd, Some(directory.path())).unwrap().require(&names(&["A"])).unwrap_err();
+        assert_eq!(error.detail[0].message, "A is not UTF-8", "the environment wins all the same");
+        let error = Secrets::load(&host(&[("A", "")]), None).unwrap().require(&names(&["A"])).unwrap_err();
+        assert!(error.message.starts_with("missing variable A: not in the environment"), "{error}");
+        assert_eq!(error.detail[0].message, "A is empty");
+    }
+
+    #[test]
+    fn all_that_is_wrong_with_a_directory_is_named() {
+        let directory = directory(&[("A", VALUE), ("bad-name", VALUE), ("9", VALUE), ("OPEN", VALUE), ("BIG", "")]);
+        mode(&directory, "OPEN", 0o602);
+        std::fs::write(directory.path().join("BIG"), VALUE.repeat(160_000)).unwrap();
+        std::fs::write(directory.path().join("BYTES"), b"hunter2\xff").unwrap();
+        symlink("nowhere", directory.path().join("DANGLING")).unwrap();
+        let error = refused(&directory);
+        let found: Vec<&str> = error.detail.iter().map(|detail| detail.message.as_str()).collect();
+        assert_eq!(
+            found,
+            [
+                "9: the name is not that of a variable ([A-Za-z_][A-Za-z0-9_]*)",
+                "BIG: it is larger than 1 MiB",
+                "BYTES: its value is not UTF-8",
+                "DANGLING: the link leads nowhere",
+                "OPEN: others may write to it (chmod o-w)",
+                "bad-name: the name is not that of a variable ([A-Za-z_][A-Za-z0-9_]*)",
+            ]
+        );
+        assert!(error.message.ends_with("6 problems: 9, BIG, BYTES, DANGLING, OPEN, bad-name"), "{error}");
+    }
+
+    #[test]
+    fn a_directory_that_others_may_write_is_refused_unless_it_is_sticky() {
+        let directory = directory(&[("A", VALUE)]);
+        mode(&directory, ".", 0o703);
+        assert!(refused(&directory).message.contains("others may write to the directory"));
+        mode(&directory, ".", 0o1703);
+        assert_eq!(value(&load(&[], &directory), "A").as_deref(), Some(VALUE));
+    }
+
+    #[test]
+    fn a_directory_that_is_not_there_or_is_a_file_is_refused() {
+        for path in ["/nowhere/at/all", "/dev/null"] {
+            let error = Secrets::load(&host(&[]), Some(Path::new(path))).unwrap_err();
+            assert_eq!(error.code, Code::InvalidSecretsDirectory);
+            assert!(error.message.starts_with(&format!("secrets directory {path}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn debug_output_shows_no_value() {
+        let directory = directory(&[("A", VALUE)]);
+        let secrets = load(&[("B", VALUE)], &directory);
+        let text = format!("{secrets:?} {:#?} {:?}", secrets, secrets.get("B"));
+        assert!(text.contains('A') && !text.contains(VALUE), "{text}");
+    }
 }

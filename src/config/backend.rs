@@ -1,7 +1,8 @@
 //! The keys of each backend.
 
+use super::choice::{Backend, Choice};
 use super::field::{At, Context, Table};
-use super::model::{Backend, Choice, HttpUpload, LocalSource, LocalTarget, Modes, Source, SshTarget, Target};
+use super::model::{HttpUpload, LocalSource, LocalTarget, Modes, Source, SshTarget, Target};
 use super::s3;
 use super::ssh;
 
@@ -14,11 +15,12 @@ const HTTP_UPLOAD: &[&str] = &["max_upload_size", "max_files"];
 pub(super) struct Side {
     name: &'static str,
     common: &'static [&'static str],
+    modes: &'static [&'static str],
     backends: &'static [Backend],
 }
 
 /// A source.
-pub(super) const SOURCE: Side = Side { name: "sources", common: &["backend"], backends: Backend::ALL };
+pub(super) const SOURCE: Side = Side { name: "sources", common: &["backend"], modes: &[], backends: Backend::ALL };
 
 /// A destination.
 pub(super) const DESTINATION: Side = Side {
@@ -36,15 +38,15 @@ pub(super) const DESTINATION: Side = Side {
         "takeover",
         "retention",
     ],
+    modes: MODES,
     backends: &[Backend::Local, Backend::Ssh, Backend::S3],
 };
 
 impl Side {
     fn keys(self, backend: Backend) -> Vec<&'static str> {
-        let modes = if self.backends.contains(&Backend::HttpUpload) { &[] } else { MODES };
         match backend {
-            Backend::Local => [LOCAL, modes].concat(),
-            Backend::Ssh => [ssh::KEYS, modes].concat(),
+            Backend::Local => [LOCAL, self.modes].concat(),
+            Backend::Ssh => [ssh::KEYS, self.modes].concat(),
             Backend::S3 => s3::KEYS.to_vec(),
             Backend::HttpUpload if self.backends.contains(&backend) => HTTP_UPLOAD.to_vec(),
             Backend::HttpUpload => Vec::new(),
@@ -54,7 +56,9 @@ impl Side {
     /// The backend of `table`, whose other keys are checked against it.
     pub(super) fn backend(self, table: &Table, cx: &mut Context) -> Option<Backend> {
         let backend = table.need("backend", cx).and_then(|at| match at.node.value {
-            super::node::Value::Text(ref text) if text == "http_upload" && self.backends.len() < Backend::ALL.len() => {
+            super::node::Value::Text(ref text)
+                if text == "http_upload" && !self.backends.contains(&Backend::HttpUpload) =>
+            {
                 cx.report.add_with(&at.spot, "http_upload is a source only", "choose local, ssh or s3");
                 None
             }

@@ -1,9 +1,8 @@
 //! `destinations`.
 
+use super::choice::{Choice, OutputPolicy, Reconciliation, StateMode, TakeoverMode};
 use super::field::{At, Context, Table};
-use super::model::{
-    Destination, Links, OutputPolicy, Outputs, Prune, Reconciliation, Retention, StateMode, TakeoverMode, Transfer,
-};
+use super::model::{Destination, Links, Outputs, Prune, Retention, Transfer, Transform};
 use super::pattern::Pattern;
 use super::ssh::optional;
 use super::{backend, scalar, transform};
@@ -60,11 +59,11 @@ fn section<T: Default>(
     }
 }
 
-fn mode<T: super::model::Choice + Default>(table: &Table, key: &str, cx: &mut Context) -> Option<T> {
+fn mode<T: Choice + Default>(table: &Table, key: &str, cx: &mut Context) -> Option<T> {
     section(table, key, &["mode"], cx, |table, cx| table.choice("mode", cx))
 }
 
-fn transforms(table: &Table, policy: Option<OutputPolicy>, cx: &mut Context) -> Option<Vec<super::model::Transform>> {
+fn transforms(table: &Table, policy: Option<OutputPolicy>, cx: &mut Context) -> Option<Vec<Transform>> {
     let at = table.get("transforms");
     let all = at.as_ref().map_or(Some(Vec::new()), |at| transform::transforms(at, cx))?;
     match (policy?, at) {

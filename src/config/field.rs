@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::World;
-use super::model::Choice;
+use super::choice::Choice;
 use super::node::{Entry, Node, Value};
 use super::pattern::Pattern;
 use super::problem::{Report, Spot};

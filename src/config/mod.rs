@@ -1,6 +1,7 @@
 //! The configuration file: found, read, checked, typed. Every problem of a file is reported, with its place.
 
 mod backend;
+mod choice;
 mod destination;
 mod field;
 mod file;
@@ -22,10 +23,13 @@ use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+pub use choice::{
+    Backend, HostKeyPolicy, OnConflict, OnNewer, OnOlder, OutputPolicy, PathMapping, RawHtml, Reconciliation,
+    StateMode, TakeoverMode,
+};
 pub use model::{
-    Backend, Config, Destination, HostKeyPolicy, Http, HttpUpload, Links, LocalSource, LocalTarget, MarkdownToHtml,
-    Modes, OnConflict, OnNewer, OnOlder, OutputPolicy, Outputs, PathMapping, Pipeline, Prune, RawHtml, Reconciliation,
-    Retention, Source, SshTarget, StateMode, TakeoverMode, Target, Template, Transfer, Transform, UploadToken,
+    Config, Destination, Http, HttpUpload, Links, LocalSource, LocalTarget, MarkdownToHtml, Modes, Outputs, Pipeline,
+    Prune, Retention, Source, SshTarget, Target, Template, Transfer, Transform, UploadToken,
 };
 pub use pattern::Pattern;
 pub use place::{CacheControl, S3Credentials, S3Place, SshPlace};

@@ -2,8 +2,9 @@
 
 use std::path::{Component, Path};
 
+use super::choice::{PathMapping, StateMode};
 use super::field::Context;
-use super::model::{Destination, PathMapping, Source, StateMode, Target};
+use super::model::{Destination, Source, Target};
 use super::pipeline::Read;
 use super::place::{S3Place, SshPlace};
 use super::problem::Spot;

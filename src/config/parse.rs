@@ -18,15 +18,23 @@ pub(super) const MAX_SIZE: usize = 1 << 20;
 
 /// The document in `bytes`. A byte-order mark at its start is passed over.
 pub(super) fn parse(bytes: &[u8], report: &mut Report) -> Option<Node> {
-    let text = decode(bytes, report)?;
-    let shape = walk(text, report)?;
-    match serde_yml::from_str::<Raw>(text) {
+    let mut text = decode(bytes, report)?.to_owned();
+    // At the very end of a text a `key:` is no key to the first reader.
+    if !text.ends_with('\n') {
+        text.push('\n');
+    }
+    let shape = walk(&text, report)?;
+    match serde_yml::from_str::<Raw>(&text) {
         Ok(raw) => join(shape, raw, report),
         Err(error) => {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-            // The message repeats the place on lines of its own.
+            // The message repeats the place, in its beginning and on lines of its own.
             let message = error.to_string();
-            let message = message.lines().next().unwrap_or_default().to_owned();
+            let message = message.lines().next().unwrap_or_default();
+            let message = message
+                .strip_prefix("YAML parse error")
+                .and_then(|rest| rest.split_once(": ")?.1.into())
+                .unwrap_or(message);
             report.add(&Spot::file(line, column), format!("not valid YAML: {message}"));
             None
         }
@@ -38,16 +46,26 @@ fn decode<'a>(bytes: &'a [u8], report: &mut Report) -> Option<&'a str> {
         report.add(&Spot::file(1, 1), "the file is larger than 1 MiB");
         return None;
     }
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Some(text.strip_prefix('\u{feff}').unwrap_or(text)),
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
         Err(error) => {
             let good = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
-            let last = good.rsplit('\n').next().unwrap_or_default();
-            let spot = Spot::file(good.matches('\n').count() + 1, last.chars().count() + 1);
-            report.add_with(&spot, "not UTF-8", "save the file as UTF-8");
-            None
+            report.add_with(&end(&good), "not UTF-8", "save the file as UTF-8");
+            return None;
         }
+    };
+    // YAML has no place for them, and readers differ on what they mean.
+    if let Some(at) = text.find(|c: char| c.is_ascii_control() && !"\t\n\r".contains(c)) {
+        report.add(&end(&text[..at]), "a control character stands in the file");
+        return None;
     }
+    Some(text)
+}
+
+/// The place that follows `text`.
+fn end(text: &str) -> Spot {
+    let last = text.rsplit('\n').next().unwrap_or_default();
+    Spot::file(text.matches('\n').count() + 1, last.chars().count() + 1)
 }
 
 /// A value as `serde_yml` resolves it.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::model::HostKeyPolicy;
+use super::choice::HostKeyPolicy;
 use super::pattern::Pattern;
 
 /// A place that may need secrets.

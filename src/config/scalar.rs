@@ -78,7 +78,7 @@ pub(crate) fn is_variable(text: &str) -> bool {
 
 /// An absolute http or https URL without user, query and fragment; the scheme and host in lower case, a `/` at the end.
 pub(super) fn url(text: &str) -> Result<String, &'static str> {
-    if text.contains(|c: char| c.is_control() || c.is_whitespace() || "\\\"<>^`{|}".contains(c)) {
+    if text.contains(|c: char| !c.is_ascii_graphic() || "\\\"<>^`{|}".contains(c)) {
         return Err("it holds a character that no URL may hold unescaped");
     }
     let (scheme, rest) = text.split_once("://").ok_or("it must be absolute, like https://example.com/")?;
@@ -111,7 +111,7 @@ fn host(authority: &str) -> Result<(), &'static str> {
         Some(_) => return Err("its IPv6 address is not valid"),
         None => authority.split_at(authority.find(':').unwrap_or(authority.len())),
     };
-    if name.is_empty() || name.contains(['[', ']', '%']) {
+    if name.is_empty() || !name.bytes().all(|b| b.is_ascii_alphanumeric() || b".-_".contains(&b)) {
         return Err("it has no valid host name");
     }
     match port.strip_prefix(':') {
@@ -225,6 +225,8 @@ mod tests {
             "https://h/a%2",
             "https://h/a%zz",
             "https://h/a b",
+            "https://ü/",
+            "https://h/ü",
         ] {
             assert!(url(text).is_err(), "{text:?}");
         }

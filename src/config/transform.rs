@@ -31,6 +31,10 @@ fn default_patterns() -> Option<Vec<Pattern>> {
 fn template(at: &At, cx: &mut Context) -> Option<Template> {
     let path = at.path(cx)?;
     let text = match (cx.world.read)(&path).map(String::from_utf8) {
+        Ok(Ok(text)) if text.len() > super::parse::MAX_SIZE => {
+            cx.report.add(&at.spot, format!("template {} is larger than 1 MiB", path.display()));
+            return None;
+        }
         Ok(Ok(text)) => text,
         Ok(Err(_)) => {
             cx.report.add(&at.spot, format!("template {} is not UTF-8", path.display()));

@@ -9,6 +9,10 @@ use super::problem::{Report, Spot};
 /// How deep sections may be nested.
 const MAX_DEPTH: usize = 64;
 
+/// How many values a file may hold: some files of this size take the second reading seconds beyond it.
+const MAX_VALUES: usize = 20_000;
+const ALIAS: (&str, &str) = ("an alias (*) is not taken here", "write the value out where it is needed");
+
 /// A node of the document as it is written, not yet resolved to a type.
 #[derive(Debug)]
 pub(super) struct Shape {
@@ -36,7 +40,7 @@ pub(super) struct Key {
 /// The shape of `text`. `None` when something was found that rules out the second reading; duplicate keys do not, the
 /// last one stands.
 pub(super) fn walk(text: &str, report: &mut Report) -> Option<Shape> {
-    let mut walk = Walk { parser: Parser::new_from_str(text), report, refused: false };
+    let mut walk = Walk { parser: Parser::new_from_str(text), report, refused: false, values: 0 };
     let root = walk.document()?;
     if walk.refused { None } else { Some(root) }
 }
@@ -45,6 +49,7 @@ struct Walk<'a> {
     parser: Parser<'a, StrInput<'a>>,
     report: &'a mut Report,
     refused: bool,
+    values: usize,
 }
 
 fn spot(mark: &Marker) -> Spot {
@@ -57,7 +62,12 @@ impl<'a> Walk<'a> {
         match self.parser.next_event()? {
             Ok(found) => Some(found),
             Err(error) => {
-                self.report.add(&spot(error.marker()), format!("not valid YAML: {}", error.info()));
+                let place = spot(error.marker());
+                if error.info().contains("unknown anchor") {
+                    self.report.add_with(&place, ALIAS.0, ALIAS.1);
+                } else {
+                    self.report.add(&place, format!("not valid YAML: {}", error.info()));
+                }
                 None
             }
         }
@@ -102,6 +112,11 @@ impl<'a> Walk<'a> {
             self.refuse(&span, "nested more than 64 levels deep", "flatten the file");
             return None;
         }
+        self.values += 1;
+        if self.values > MAX_VALUES {
+            self.refuse(&span, "the file holds more than 20000 keys and values", "split it");
+            return None;
+        }
         let kind = match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.vet(&span, anchor, tag.as_deref());
@@ -116,7 +131,7 @@ impl<'a> Walk<'a> {
                 Kind::Map(self.map(depth)?)
             }
             _ => {
-                self.refuse(&span, "an alias (*) is not taken here", "write the value out where it is needed");
+                self.refuse(&span, ALIAS.0, ALIAS.1);
                 Kind::Scalar { text: String::new(), plain: true }
             }
         };
@@ -135,7 +150,7 @@ impl<'a> Walk<'a> {
 
     fn map(&mut self, depth: usize) -> Option<Vec<(Key, Shape)>> {
         let mut entries: Vec<(Key, Shape)> = Vec::new();
-        let mut known: BTreeMap<String, usize> = BTreeMap::new();
+        let mut known: BTreeMap<String, (usize, usize)> = BTreeMap::new();
         loop {
             let key = match self.next()? {
                 (Event::MappingEnd, _) => return Some(entries),
@@ -148,13 +163,12 @@ impl<'a> Walk<'a> {
             if matches!(&value.kind, Kind::Scalar { text, plain: true } if text.is_empty() || text == "~") {
                 (value.line, value.column) = (key.line, key.column);
             }
-            if let Some(&first) = known.get(&key.text) {
-                let line = entries[first].0.line;
+            if let Some(&(at, line)) = known.get(&key.text) {
                 let place = Spot::file(key.line, key.column);
                 self.report.add(&place, format!("key {:?} stands twice, first on line {line}", key.text));
-                entries[first] = (key, value);
+                entries[at] = (key, value);
             } else {
-                known.insert(key.text.clone(), entries.len());
+                known.insert(key.text.clone(), (entries.len(), key.line));
                 entries.push((key, value));
             }
         }
