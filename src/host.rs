@@ -51,6 +51,22 @@ impl Host {
         }
     }
 
+    /// One that holds still, for tests: the clock stands at 2026-06-04T12:00:00Z, tokens count up, and nothing is shown.
+    pub fn fixed(cwd: impl Into<PathBuf>, env: &[(&str, &str)]) -> Host {
+        let tokens = AtomicUsize::new(0);
+        Host {
+            args: Vec::new(),
+            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            cwd: cwd.into(),
+            stdout: Stream::new(io::sink(), false),
+            stderr: Stream::new(io::sink(), false),
+            clock: Box::new(|| Timestamp::from_instant(time::macros::datetime!(2026-06-04 12:00 UTC))),
+            token: Box::new(move || format!("{:016x}", tokens.fetch_add(1, Ordering::SeqCst) + 1)),
+            cancel: Cancel::default(),
+            become_program: Box::new(|name, args| io::Error::other(format!("would become {name} {args:?}"))),
+        }
+    }
+
     /// A variable of the environment; an empty one counts as missing.
     pub fn var(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
         self.env.get(name.as_ref()).map(OsString::as_os_str).filter(|value| !value.is_empty())

@@ -204,22 +204,11 @@ mod tests {
     use std::os::unix::fs::{PermissionsExt, symlink};
 
     use super::*;
-    use crate::host::{Cancel, Stream};
-    use crate::timestamp::Timestamp;
 
     const VALUE: &str = "hunter2";
 
     fn host(env: &[(&str, &str)]) -> Host {
-        Host {
-            args: Vec::new(),
-            env: env.iter().map(|(name, value)| (name.into(), value.into())).collect(),
-            cwd: PathBuf::from("/"),
-            stdout: Stream::new(io::sink(), false),
-            stderr: Stream::new(io::sink(), false),
-            clock: Box::new(|| Timestamp::parse("2026-06-04T12:00:00Z").unwrap()),
-            token: Box::new(String::new),
-            cancel: Cancel::default(),
-        }
+        Host::fixed("/", env)
     }
 
     fn directory(files: &[(&str, &str)]) -> tempfile::TempDir {

@@ -2,16 +2,14 @@
 // clippy.toml lets tests unwrap, but not the helpers that they share.
 #![allow(clippy::unwrap_used)]
 
-use std::collections::BTreeMap;
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use distributor::config::{self, Config, OnConflict, PathMapping, Pattern, Problem, Source, Target, Transform, World};
 use distributor::error::{Code, Warning};
-use distributor::host::{Cancel, Host, Stream};
-use distributor::timestamp::Timestamp;
+use distributor::host::Host;
 
 fn data(kind: &str) -> Vec<PathBuf> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/config").join(kind);
@@ -23,17 +21,7 @@ fn data(kind: &str) -> Vec<PathBuf> {
 }
 
 fn host(env: &[(&str, &str)]) -> Host {
-    Host {
-        args: Vec::new(),
-        env: env.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))).collect::<BTreeMap<_, _>>(),
-        cwd: PathBuf::from("/srv"),
-        stdout: Stream::new(std::io::sink(), false),
-        stderr: Stream::new(std::io::sink(), false),
-        clock: Box::new(|| Timestamp::parse("2026-06-04T12:00:00Z").unwrap()),
-        token: Box::new(|| "0123456789abcdef".to_owned()),
-        cancel: Cancel::default(),
-        become_program: Box::new(|_, _| std::io::ErrorKind::NotFound.into()),
-    }
+    Host::fixed("/srv", env)
 }
 
 fn parse(text: &[u8]) -> Result<(Config, Vec<Warning>), Vec<Problem>> {

@@ -26,7 +26,7 @@ pub(crate) type Commands = fn(&str) -> Option<Command>;
 /// The time at the start of every script.
 const START: &str = "2026-06-04T12:00:00Z";
 /// A command that takes longer hangs.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// A script in play.
 pub(crate) struct Play {
@@ -102,14 +102,12 @@ impl Play {
         Host {
             args,
             env: self.env.clone(),
-            cwd: self.cwd.clone(),
             stdout: Stream::new(out.clone(), false),
             stderr: Stream::new(err.clone(), false),
             clock: Box::new(move || now.clone()),
             token: Box::new(move || format!("{:016x}", tokens.fetch_add(1, Ordering::SeqCst) + 1)),
             cancel,
-            // Nothing takes over the process of the tests; a script sees what would have.
-            become_program: Box::new(|name, args| io::Error::other(format!("would become {name} {args:?}"))),
+            ..Host::fixed(self.cwd.clone(), &[])
         }
     }
 }

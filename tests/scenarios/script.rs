@@ -132,8 +132,8 @@ fn step(text: &str, last: Option<&mut Step>) -> Result<Option<Action>, String> {
 }
 
 fn expectation(text: &str, last: Option<&mut Step>) -> Result<(), String> {
-    let run = match last {
-        Some(Step { action: Action::Run(run), .. }) => Ok(run),
+    let run = match last.map(|step| &mut step.action) {
+        Some(Action::Run(run)) => Ok(run),
         _ => Err(format!("an expectation stands right below its `$` line: {text}")),
     };
     if let Some(line) = marked(text, '>') {
