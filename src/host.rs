@@ -99,6 +99,12 @@ fn random_token() -> String {
     format!("{:016x}", hasher.finish())
 }
 
+/// Whether `text` is the name of a variable.
+pub fn is_variable(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
 /// An output stream that many threads may write lines to.
 pub struct Stream {
     out: Mutex<Box<dyn Write + Send>>,
@@ -194,5 +200,13 @@ mod tests {
         let (a, b) = (random_token(), random_token());
         assert_ne!(a, b);
         assert!(a.len() == 16 && a.bytes().all(|b| b.is_ascii_hexdigit()));
+    }
+
+    #[test]
+    fn variables_keep_their_rule() {
+        assert!(is_variable("_A9") && is_variable("b"));
+        for text in ["", "9A", "A-B", "A B", "Ä", "A=B"] {
+            assert!(!is_variable(text), "{text:?}");
+        }
     }
 }

@@ -9,9 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use crate::config::is_variable;
 use crate::error::{Code, Detail, Error, Result, Warning};
-use crate::host::Host;
+use crate::host::{Host, is_variable};
 use crate::path::escape;
 
 /// The largest value that is read.

@@ -1,9 +1,10 @@
 //! Making a bundle: hashing what lies in a directory and writing its manifest.
 
-use super::digest::pass;
-use super::manifest::{FileEntry, MAX_BYTES, MAX_FILES, Manifest, SCHEMA_VERSION, content_digest, is_id};
+use super::manifest::{FileEntry, MAX_BYTES, MAX_FILES, Manifest, SCHEMA_VERSION, content_digest};
+use crate::digest::pass;
 use crate::error::{Code, Detail, Error, Result};
 use crate::host::Cancel;
+use crate::id::{self, is_id};
 use crate::path::{self, MANIFEST, RelPath};
 use crate::pool;
 use crate::storage::{Kind, Storage};
@@ -28,7 +29,7 @@ impl Maker<'_> {
     /// Refuses names that break the path rules, links and special files, each with its detail.
     pub fn make(self) -> Result<Manifest> {
         if !is_id(self.id) {
-            let message = format!("--id {:?} is not 1 to 128 of A-Z a-z 0-9 . _ -, a letter or digit first", self.id);
+            let message = format!("--id {:?} is not {}", self.id, id::RULE);
             return Err(Error::new(Code::Usage, message));
         }
         if !self.force && self.storage.get_small(MANIFEST, MAX_BYTES)?.is_some() {

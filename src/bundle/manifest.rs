@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::digest::{Digest, Hasher, not_a_digest};
+use crate::digest::{Digest, Hasher, not_a_digest};
 use crate::error::{Code, Detail, Error, Result};
+use crate::id::{self, is_id};
 use crate::path::{self, RelPath};
 use crate::timestamp::Timestamp;
 
@@ -17,7 +18,6 @@ pub const MAX_BYTES: u64 = 16 * 1024 * 1024;
 pub const MAX_FILES: usize = 100_000;
 /// The largest size of a file, in bytes.
 pub const MAX_SIZE: u64 = i64::MAX.unsigned_abs();
-const MAX_ID: usize = 128;
 
 /// A valid manifest.
 #[derive(Clone, Debug, Serialize)]
@@ -43,14 +43,6 @@ pub struct FileEntry {
     pub sha256: Digest,
     /// How many bytes it has.
     pub size: u64,
-}
-
-/// Whether `id` keeps the rule of ids: 1 to 128 of `A-Z a-z 0-9 . _ -`, the first a letter or digit.
-pub fn is_id(id: &str) -> bool {
-    let bytes = id.as_bytes();
-    (1..=MAX_ID).contains(&bytes.len())
-        && bytes[0].is_ascii_alphanumeric()
-        && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(b))
 }
 
 /// The content digest: SHA-256 over a line `<64 hex><two spaces><path><LF>` for each file, sorted by the path's bytes.
@@ -217,8 +209,7 @@ fn check(raw: Raw) -> std::result::Result<Manifest, Problems> {
         return Err(problems);
     }
     if !is_id(&raw.id) {
-        problems
-            .rule(format!("id: {:?} is not 1 to {MAX_ID} of A-Z a-z 0-9 . _ - with a letter or digit first", raw.id));
+        problems.rule(format!("id: {:?} is not {}", raw.id, id::RULE));
     }
     let digest = problems.take(|| "digest".to_owned(), raw.digest);
     let created = problems.take(|| "created".to_owned(), raw.created);

@@ -2,14 +2,13 @@
 //!
 //! Producers written in Rust can make one with [`Maker`]; [`verify`] checks one.
 
-mod digest;
 mod make;
 mod manifest;
 mod verify;
 
-pub use digest::{BUFFER, Digest, Hasher, pass};
+pub use crate::digest::Digest;
 pub use make::Maker;
-pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest, is_id};
+pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest};
 pub(crate) use verify::finding;
 pub use verify::{Unlisted, load, notes, unlisted, verify};
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::digest::pass;
 use super::manifest::{FileEntry, MAX_BYTES, Manifest};
+use crate::digest::pass;
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::Cancel;
 use crate::path::{self, MANIFEST, RESERVED, RelPath};

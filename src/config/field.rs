@@ -130,8 +130,8 @@ impl<'a> At<'a> {
 
     /// An id.
     pub(super) fn id(&self, cx: &mut Context) -> Option<String> {
-        const RULE: &str = "1 to 128 of A-Z a-z 0-9 . _ -, the first one a letter or digit";
-        self.parsed(cx, |text| scalar::checked(scalar::is_id(text), text, &format!("is not an id: {RULE}")))
+        let wrong = format!("is not an id: {}", crate::id::RULE);
+        self.parsed(cx, |text| scalar::checked(crate::id::is_id(text), text, &wrong))
     }
 
     /// The name of a variable. What stands there is not repeated: it may be the secret itself.
@@ -139,7 +139,7 @@ impl<'a> At<'a> {
         if matches!(self.node.value, Value::Text(_))
             && let Some(text) = self.text(cx)
         {
-            if scalar::is_variable(text) {
+            if crate::host::is_variable(text) {
                 return Some(text.to_owned());
             }
             let hint = "put the value into the environment or the secrets directory, and its variable's name here";

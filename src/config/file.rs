@@ -7,9 +7,9 @@ use std::time::Duration;
 use super::field::{At, Context, Table};
 use super::model::{Config, Http, Source, UploadToken};
 use super::node::Node;
+use super::overlap;
 use super::pipeline::{self, Read};
 use super::ssh::optional;
-use super::{overlap, scalar};
 
 const KEYS: &[&str] = &["secrets", "server", "upload_tokens", "staging_directory", "pipelines"];
 const HTTP: &[&str] =
@@ -115,7 +115,7 @@ fn upload_pipeline(at: &At, id: &str, read: &[Read], cx: &mut Context) {
     let known = || read.iter().filter_map(|pipeline| pipeline.id.as_deref());
     match read.iter().find(|pipeline| pipeline.id.as_deref() == Some(id)) {
         // A pipeline whose id is wrong may be the one that is meant.
-        None if read.iter().any(|pipeline| pipeline.id.is_none()) && !scalar::is_id(id) => {}
+        None if read.iter().any(|pipeline| pipeline.id.is_none()) && !crate::id::is_id(id) => {}
         None => match crate::suggest::nearest(id, known()) {
             Some(near) => {
                 let hint = format!("did you mean {near:?}?");

@@ -34,7 +34,6 @@ pub use model::{
 pub use pattern::Pattern;
 pub use place::{CacheControl, S3Credentials, S3Place, SshPlace};
 pub use problem::Problem;
-pub(crate) use scalar::is_variable;
 
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::Host;

@@ -63,19 +63,6 @@ pub(super) fn checked(good: bool, text: &str, wrong: &str) -> Result<String, Str
     if good { Ok(text.to_owned()) } else { Err(format!("{text:?} {wrong}")) }
 }
 
-/// Whether `text` keeps the rule for ids.
-pub(super) fn is_id(text: &str) -> bool {
-    text.len() <= 128
-        && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
-}
-
-/// Whether `text` is the name of a variable.
-pub(crate) fn is_variable(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-}
-
 /// An absolute http or https URL without user, query and fragment; the scheme and host in lower case, a `/` at the end.
 pub(super) fn url(text: &str) -> Result<String, &'static str> {
     if text.contains(|c: char| !c.is_ascii_graphic() || "\\\"<>^`{|}".contains(c)) {
@@ -186,18 +173,6 @@ mod tests {
         assert_eq!(mode("0000"), Ok(0));
         for text in ["", "7", "0o644", "0888", "1777", "04755", "rw-r--r--", "+644"] {
             assert!(mode(text).is_err(), "{text:?}");
-        }
-    }
-
-    #[test]
-    fn ids_and_variables_keep_their_rules() {
-        assert!(is_id("a") && is_id("0.x-Y_z") && is_id(&"x".repeat(128)));
-        for text in ["", ".a", "-a", "_a", "a b", "a/b", "ü", &"x".repeat(129)] {
-            assert!(!is_id(text), "{text:?}");
-        }
-        assert!(is_variable("_A9") && is_variable("b"));
-        for text in ["", "9A", "A-B", "A B", "Ä", "A=B"] {
-            assert!(!is_variable(text), "{text:?}");
         }
     }
 

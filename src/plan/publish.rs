@@ -68,7 +68,7 @@ impl Plan {
             .iter()
             .map(|planned| {
                 let created = records.get(&planned.output.path).map_or(now, |record| &record.created_at);
-                planned.output.record(created.clone(), now.clone())
+                record(&planned.output, created.clone(), now.clone())
             })
             .collect();
         outputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -84,6 +84,20 @@ impl Plan {
             primary_url: self.primary_url.clone(),
             outputs,
         }
+    }
+}
+
+fn record(output: &Output, created_at: Timestamp, updated_at: Timestamp) -> OutputRecord {
+    OutputRecord {
+        path: output.path.clone(),
+        kind: output.kind,
+        source_path: output.source_path.clone(),
+        transform: output.transform.map(ToOwned::to_owned),
+        url: output.url.clone(),
+        sha256: output.sha256,
+        size: output.size,
+        created_at,
+        updated_at,
     }
 }
 

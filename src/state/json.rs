@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::record::{OutputKind, OutputRecord, State};
-use crate::bundle::{self, Digest, Manifest, is_id};
+use crate::bundle::{self, Digest, Manifest};
+use crate::id::is_id;
 use crate::path::{self, RelPath};
 use crate::timestamp::Timestamp;
 

@@ -10,7 +10,7 @@ use std::io::Read;
 
 pub use local::{Local, Modes};
 
-use crate::bundle::Digest;
+use crate::digest::Digest;
 pub use crate::entry::{Entry, Kind};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;

@@ -2,11 +2,11 @@
 
 mod links;
 
-use crate::bundle::{Digest, Manifest};
+use crate::bundle::Manifest;
 use crate::config::Destination;
+use crate::digest::Digest;
 use crate::path::{BundlePath, RelPath};
-use crate::state::{OutputKind, OutputRecord};
-use crate::timestamp::Timestamp;
+use crate::state::OutputKind;
 
 /// One output.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,23 +25,6 @@ pub struct Output {
     pub sha256: Digest,
     /// How many bytes it has.
     pub size: u64,
-}
-
-impl Output {
-    /// Its record in the state.
-    pub fn record(&self, created_at: Timestamp, updated_at: Timestamp) -> OutputRecord {
-        OutputRecord {
-            path: self.path.clone(),
-            kind: self.kind,
-            source_path: self.source_path.clone(),
-            transform: self.transform.map(ToOwned::to_owned),
-            url: self.url.clone(),
-            sha256: self.sha256,
-            size: self.size,
-            created_at,
-            updated_at,
-        }
-    }
 }
 
 /// All outputs of a bundle for one destination.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use super::dir::Dir;
 use super::{Local, Parents, existing};
-use crate::bundle::pass;
+use crate::digest::pass;
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::pool;

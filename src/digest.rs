@@ -96,7 +96,7 @@ impl Hasher {
 }
 
 /// How many bytes are read at once.
-pub const BUFFER: usize = 128 * 1024;
+const BUFFER: usize = 128 * 1024;
 
 /// Passes the bytes of `from` to `each` and returns how many there were and their digest. Stops once more than `most`
 /// bytes came: the caller knows then that they are too many.
