@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use distributor::path::{BundlePath, RelPath, ancestors, escape, fold, folded, nested};
 use proptest::prelude::*;
+use unicode_normalization::UnicodeNormalization;
 
 /// Whether `path` keeps the rules of distributor-bundle(5), read off the page and not off the code.
 fn keeps_the_rules(path: &str) -> bool {
@@ -51,7 +52,11 @@ fn segment() -> impl Strategy<Value = String> {
 }
 
 fn path() -> impl Strategy<Value = String> {
-    prop::collection::vec(segment(), 0..7).prop_map(|segments| segments.join("/"))
+    let joined = prop::collection::vec(segment(), 0..7).prop_map(|segments| segments.join("/"));
+    // Around the greatest length, of short segments.
+    let long = (1021_usize..1028).prop_map(|length| "ab/".repeat(length)[..length].to_owned());
+    let long = long.prop_map(|path| if path.ends_with('/') { path[1..].to_owned() + "x" } else { path });
+    prop_oneof![20 => joined, 2 => long, 1 => Just("manifest.json".to_owned())]
 }
 
 /// Paths that keep the rules, of few letters, so that they meet.
@@ -143,6 +148,12 @@ proptest! {
     fn folding_twice_is_folding_once(text in "\\PC{0,12}") {
         prop_assert_eq!(fold(&fold(&text)), fold(&text));
         prop_assert_eq!(fold(&text.to_lowercase()), fold(&fold(&text.to_lowercase())));
+    }
+
+    #[test]
+    fn folding_forgets_the_unicode_form(text in "[\\u{300}-\\u{3ff}\\u{1e00}-\\u{1fff}a-z]{0,8}") {
+        let (composed, decomposed): (String, String) = (text.nfc().collect(), text.nfd().collect());
+        prop_assert_eq!(fold(&composed), fold(&decomposed));
     }
 
     #[test]

@@ -32,6 +32,9 @@ fuzz_target!(|bytes: &[u8]| {
 fn keeps_the_rules(path: &str) -> bool {
     let control = |c: char| matches!(c as u32, 0..=0x1f | 0x7f..=0x9f);
     let segment = |s: &str| !matches!(s, "" | "." | "..") && s.len() < 256 && !s.starts_with(".distributor");
-    path.len() < 1025 && path != "manifest.json" && !path.contains(['\\', '\0']) && !path.contains(control)
+    path.len() < 1025
+        && path != "manifest.json"
+        && !path.contains(['\\', '\0'])
+        && !path.contains(control)
         && path.split('/').all(segment)
 }

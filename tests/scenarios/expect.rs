@@ -34,7 +34,7 @@ pub(crate) fn block<S: AsRef<str>>(lines: &[S]) -> String {
     if lines.is_empty() {
         return " nothing".to_owned();
     }
-    lines.iter().map(|line| format!("\n    {}", line.as_ref())).collect()
+    lines.iter().flat_map(|line| ["\n    ", line.as_ref()]).collect()
 }
 
 /// Whether one line is as `expected`, in which `[..]` stands for any text.

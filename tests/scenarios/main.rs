@@ -61,13 +61,13 @@ fn every_scenario_plays_as_written() {
     paths.retain(|path| path.to_string_lossy().contains(&wanted));
     assert!(!paths.is_empty(), "no script below {SCRIPTS}");
     let results = distributor::pool::map(distributor::pool::cores(), &paths, |path| check(root, path));
-    let mut list = String::new();
+    let mut list = Vec::new();
     for (path, result) in paths.iter().zip(&results) {
         let verdict = if result.is_ok() { "ok" } else { "FAILED" };
-        list += &format!("{} ... {verdict}\n", path.strip_prefix(root).unwrap_or(path).display());
+        list.push(format!("{} ... {verdict}\n", path.strip_prefix(root).unwrap_or(path).display()));
     }
     let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     // Past libtest's capture: the scripts are the tests, so they are listed as tests are.
-    let _ = io::stdout().write_all(list.as_bytes());
+    let _ = io::stdout().write_all(list.concat().as_bytes());
     assert!(failures.is_empty(), "{} of {} failed\n\n{}", failures.len(), paths.len(), failures.join("\n\n"));
 }

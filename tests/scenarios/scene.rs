@@ -194,7 +194,7 @@ pub(crate) fn manifest(dir: &Path, id: &str, created: &str) -> io::Result<String
         }
     }
     files.sort_by(|a, b| a.0.as_bytes().cmp(b.0.as_bytes()));
-    let listing: String = files.iter().map(|(path, hex, _)| format!("{hex}  {path}\n")).collect();
+    let listing: String = files.iter().flat_map(|(path, hex, _)| [hex, "  ", path, "\n"]).collect();
     let files: Vec<String> = files
         .iter()
         .map(|(path, hex, size)| {
@@ -212,5 +212,5 @@ pub(crate) fn manifest(dir: &Path, id: &str, created: &str) -> io::Result<String
 }
 
 fn hex(bytes: &[u8]) -> String {
-    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().concat()
 }

@@ -132,28 +132,32 @@ fn step(text: &str, last: Option<&mut Step>) -> Result<Option<Action>, String> {
 }
 
 fn expectation(text: &str, last: Option<&mut Step>) -> Result<(), String> {
-    let run = match last.map(|step| &mut step.action) {
-        Some(Action::Run(run)) => Ok(run),
-        _ => Err(format!("an expectation stands right below its `$` line: {text}")),
-    };
-    if let Some(line) = marked(text, '>') {
-        add(&mut run?.stdout, line)
-    } else if let Some(line) = marked(text, '!') {
-        add(&mut run?.stderr, line)
-    } else if text == "no stdout" {
-        nothing(&mut run?.stdout)
-    } else if text == "no stderr" {
-        nothing(&mut run?.stderr)
-    } else if let Some(status) = text.strip_prefix("status ") {
-        let status = status.trim().parse().map_err(|_| format!("{status} is not an exit status"))?;
-        match run?.status.replace(status) {
-            None => Ok(()),
-            Some(_) => Err("a second status".to_owned()),
-        }
-    } else {
+    if !is_expectation(text) {
         let verb = text.split_whitespace().next().unwrap_or_default();
-        Err(format!("unknown directive `{verb}`"))
+        return Err(format!("unknown directive `{verb}`"));
     }
+    let run = last.and_then(|step| match &mut step.action {
+        Action::Run(run) => Some(run),
+        Action::Do { .. } => None,
+    });
+    let run = run.ok_or_else(|| format!("an expectation stands right below its `$` line: {text}"))?;
+    match (marked(text, '>'), marked(text, '!'), text.strip_prefix("status ")) {
+        (Some(line), ..) => add(&mut run.stdout, line),
+        (_, Some(line), _) => add(&mut run.stderr, line),
+        (.., Some(status)) => {
+            let status = status.trim().parse().map_err(|_| format!("{status} is not an exit status"))?;
+            run.status.replace(status).map_or(Ok(()), |_| Err("a second status".to_owned()))
+        }
+        _ if text == "no stdout" => nothing(&mut run.stdout),
+        _ => nothing(&mut run.stderr),
+    }
+}
+
+fn is_expectation(text: &str) -> bool {
+    marked(text, '>').is_some()
+        || marked(text, '!').is_some()
+        || text.starts_with("status ")
+        || ["no stdout", "no stderr"].contains(&text)
 }
 
 /// The text of a line that begins with `mark`.
