@@ -96,6 +96,15 @@ codes! {
     /// This version does not carry out what the configuration asks for.
     Unsupported = "unsupported", Failure;
 
+    /// A publication could not be finished after its commit point; the next run finishes it.
+    CommitIncomplete = "commit_incomplete", Failure;
+    /// The lock was lost while it was needed.
+    LockLost = "lock_lost", Failure;
+    /// Another command holds the destination.
+    Locked = "locked", Failure;
+    /// A file changed between looking and writing.
+    PreconditionFailed = "precondition_failed", Failure;
+
     /// It is not there.
     NotFound = "not_found", Failure;
     /// The operating system or server refused access.
@@ -129,6 +138,12 @@ codes! {
     FixedReplace = "fixed_replace", Warning;
     /// A secret file was passed over in favour of the environment.
     SecretIgnored = "secret_ignored", Warning;
+    /// A publication that was cut short has been finished.
+    RecoveredPublication = "recovered_publication", Warning;
+    /// A dry run met a publication that is going on.
+    PublicationInProgress = "publication_in_progress", Warning;
+    /// A dry run met a publication that was cut short, which the next run will finish.
+    RecoveryPending = "recovery_pending", Warning;
     /// Pruning by age alone can empty a destination.
     PruneMayEmpty = "prune_may_empty", Warning;
 }

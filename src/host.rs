@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
+
 use crate::timestamp::Timestamp;
 
 /// What a program may know of the world it runs in.
@@ -28,8 +30,45 @@ pub struct Host {
     pub token: Box<dyn Fn() -> String + Send + Sync>,
     /// Set by SIGINT and SIGTERM.
     pub cancel: Cancel,
+    /// This process, for others to read.
+    pub holder: Holder,
     /// Becomes the program of this name, from the directory of the running one; returns only where that failed.
     pub become_program: BecomeProgram,
+}
+
+/// Who holds a destination: left there for people that find it, and for hosts that wait for it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Holder {
+    /// The host's name.
+    pub host: String,
+    /// Which start of that host.
+    pub boot_id: String,
+    /// The process.
+    pub process_id: u32,
+    /// When that process started, in clock ticks since the host did.
+    pub process_start: u64,
+    /// The namespace that the process id is of.
+    pub pid_namespace: String,
+    /// The program and its version.
+    pub program: String,
+}
+
+/// This process, as far as the system tells.
+fn this_process() -> Holder {
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+    // After the program's name, in parentheses that it may hold too: field 22 of proc_pid_stat(5).
+    let stat = read("/proc/self/stat");
+    let start = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).and_then(|field| field.parse().ok());
+    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    Holder {
+        host: read("/proc/sys/kernel/hostname").trim().to_owned(),
+        boot_id: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
+        process_id: std::process::id(),
+        process_start: start.unwrap_or_default(),
+        pid_namespace: namespace.to_string_lossy().into_owned(),
+        program: format!("distributor {}", env!("CARGO_PKG_VERSION")),
+    }
 }
 
 /// Becomes another program; returns only where that failed.
@@ -47,6 +86,7 @@ impl Host {
             clock: Box::new(|| Timestamp::from_instant(std::time::SystemTime::now().into())),
             token: Box::new(random_token),
             cancel: Cancel::on_signals(),
+            holder: this_process(),
             become_program: Box::new(become_program),
         }
     }
@@ -63,6 +103,7 @@ impl Host {
             clock: Box::new(|| Timestamp::from_instant(time::macros::datetime!(2026-06-04 12:00 UTC))),
             token: Box::new(move || format!("{:016x}", tokens.fetch_add(1, Ordering::SeqCst) + 1)),
             cancel: Cancel::default(),
+            holder: Holder::default(),
             become_program: Box::new(|name, args| io::Error::other(format!("would become {name} {args:?}"))),
         }
     }

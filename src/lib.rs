@@ -13,6 +13,8 @@ pub mod entry;
 pub mod error;
 pub mod host;
 pub mod id;
+pub mod journal;
+pub mod names;
 pub mod path;
 pub mod plan;
 pub mod pool;

@@ -7,7 +7,7 @@ use crate::host::Cancel;
 use crate::id::{self, is_id};
 use crate::path::{self, MANIFEST, RelPath};
 use crate::pool;
-use crate::storage::{Kind, Storage};
+use crate::storage::{Expected, Kind, Storage};
 use crate::timestamp::Timestamp;
 
 /// Makes the manifest of a directory that holds a bundle's files.
@@ -46,7 +46,7 @@ impl Maker<'_> {
             let message = format!("the manifest would have {} bytes; it may have {MAX_BYTES}", text.len());
             return Err(Error::new(Code::InvalidManifest, message).hint("make several bundles of it"));
         }
-        self.storage.put_small(MANIFEST, text.as_bytes())?;
+        self.storage.put_small(MANIFEST, text.as_bytes(), Expected::Any)?;
         Ok(manifest)
     }
 

@@ -15,7 +15,7 @@ use crate::timestamp::Timestamp;
 pub fn load(storage: &dyn Storage) -> Result<Manifest> {
     // One byte over the limit is enough to know that it is too large.
     match storage.get_small(MANIFEST, MAX_BYTES + 1)? {
-        Some(bytes) => Manifest::parse(&bytes),
+        Some(small) => Manifest::parse(&small.bytes),
         None => Err(Error::new(Code::NotFound, format!("no {MANIFEST}: this is not a bundle yet"))
             .hint("write the manifest with distributor-bundle")),
     }

@@ -43,6 +43,13 @@ pub const DESTINATIONS: Flag =
     list("destination", "[PIPELINE/]ID", "publish to this destination only; may be repeated");
 /// Look, write nothing.
 pub const DRY_RUN: Flag = switch("dry-run", Some('n'), "show what would happen; write nothing");
+/// How long to wait.
+pub const LOCK_TIMEOUT: Flag = value(
+    "lock-timeout",
+    None,
+    "DURATION",
+    "wait this long for another command at a destination (default: 5m, 0: don't)",
+);
 /// Warnings count as errors.
 pub const STRICT: Flag = switch("strict", None, "a file that the manifest does not list is an error");
 /// The bundle's id.

@@ -13,6 +13,7 @@ pub const EXIT_STATUS: &[(&str, &str)] = &[
     ("0", "done; skipped and nothing to do count as done; a dry run that found no error"),
     ("1", "it ran, and something failed: a destination, a bundle, a validation"),
     ("2", "it did not start: usage, configuration, secrets"),
+    ("3", "busy: all that failed is locked, another command holds the destination"),
     ("130", "interrupted by SIGINT"),
     ("143", "interrupted by SIGTERM"),
 ];
@@ -21,6 +22,9 @@ pub const EXIT_STATUS: &[(&str, &str)] = &[
 pub const FAILED: u8 = 1;
 /// The status of a program that did not start.
 pub const NOT_STARTED: u8 = 2;
+
+/// The status of a program of which all that failed is that somebody else holds the destination.
+pub const BUSY: u8 = 3;
 
 /// The status after a signal.
 pub fn signalled(signal: u8) -> u8 {

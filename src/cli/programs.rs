@@ -1,8 +1,8 @@
 //! The programs: one table each.
 
 use super::flags::{
-    COMMON, CONFIG, CREATED, DESTINATIONS, DRY_RUN, FORCE_MANIFEST, Flag, HELP, ID, PIPELINE, PIPELINES, STRICT,
-    VERSION,
+    COMMON, CONFIG, CREATED, DESTINATIONS, DRY_RUN, FORCE_MANIFEST, Flag, HELP, ID, LOCK_TIMEOUT, PIPELINE, PIPELINES,
+    STRICT, VERSION,
 };
 
 /// A program and its command line.
@@ -55,9 +55,11 @@ fn names(flag: &Flag) -> String {
 pub const RUN: Program = Program {
     name: "distributor-run",
     job: "publish the configured pipelines once",
-    synopsis: &["[--config FILE] [--pipeline ID]... [--destination [PIPELINE/]ID]... [--dry-run]"],
+    synopsis: &[
+        "[--config FILE] [--pipeline ID]... [--destination [PIPELINE/]ID]... [--dry-run] [--lock-timeout DURATION]",
+    ],
     operand: None,
-    own: &[&CONFIG, &PIPELINES, &DESTINATIONS, &DRY_RUN],
+    own: &[&CONFIG, &PIPELINES, &DESTINATIONS, &DRY_RUN, &LOCK_TIMEOUT],
     common: COMMON,
 };
 

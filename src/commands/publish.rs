@@ -12,8 +12,8 @@ use crate::host::Host;
 use crate::path::BundlePath;
 use crate::plan::{Action, Wanted};
 use crate::pool;
-use crate::publish::{Decided, Publication, invalid_bundle};
-use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter, Takeover};
+use crate::publish::{Publication, Published, World, invalid_bundle};
+use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter};
 use crate::source::{Found, discover, newest};
 use crate::storage::Storage;
 
@@ -45,6 +45,7 @@ struct Run<'a> {
     reporter: &'a Reporter<'a>,
     pipeline: &'a Pipeline,
     root: &'a dyn Storage,
+    world: &'a World<'a>,
     only_look: bool,
 }
 
@@ -54,6 +55,7 @@ pub(super) fn pipeline(
     reporter: &Reporter<'_>,
     pipeline: &Pipeline,
     targets: &[Target<'_>],
+    world: &World<'_>,
     dry_run: bool,
 ) -> PipelineRecord {
     let mut record =
@@ -67,7 +69,7 @@ pub(super) fn pipeline(
         Ok((discovery, root)) => {
             record.bundle_count = discovery.bundles.len();
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
-            let run = Run { host, reporter, pipeline, root: root.as_ref(), only_look: dry_run };
+            let run = Run { host, reporter, pipeline, root: root.as_ref(), world, only_look: dry_run };
             record.destinations = run.all(&discovery.bundles, targets);
         }
     }
@@ -152,27 +154,29 @@ impl Run<'_> {
         let at = if fixed { BundlePath::ROOT } else { path.clone() };
         let (source, there) = (self.root.at(path), place.at(&at));
         let publication = Publication {
-            wanted: Wanted { pipeline_id: &self.pipeline.id, destination: target.destination, manifest },
+            wanted: Wanted { pipeline_id: &self.pipeline.id, destination: target.destination, manifest, dirty: false },
             source: source.as_ref(),
             at: &at,
             target: there.as_ref(),
-            cancel: &self.host.cancel,
+            world: self.world,
         };
-        let decided = publication.decide()?;
-        record.action = decided.decision.action;
-        record.note.clone_from(&decided.decision.note);
-        let mode = target.destination.takeover.as_str();
-        record.takeover = decided.decision.takeover.map(|reason| Takeover { mode, reason });
-        let Some(plan) = &decided.plan else { return Ok(()) };
-        self.unlisted(bundle, source.as_ref(), manifest);
-        if self.only_look {
-            self.verified(bundle, source.as_ref(), manifest)?;
-            self.fixed_replace(&decided, target, there.as_ref());
+        let published = if self.only_look {
+            let published = publication.look()?;
+            if published.plan.is_some() {
+                self.verified(bundle, source.as_ref(), manifest)?;
+                self.fixed_replace(&published, target, there.as_ref());
+            }
+            published
         } else {
-            publication.execute(&decided, &(self.host.token)(), &self.host.now())?;
-            record.bytes_written = plan.outputs.iter().map(|planned| planned.output.size).sum();
+            publication.run()?
+        };
+        record.take(&published, target.destination.takeover.as_str(), self.only_look);
+        for warning in published.warnings {
+            self.warn(warning.bundle(&bundle.found.shown), target);
         }
-        record.take(plan);
+        if published.plan.is_some() {
+            self.unlisted(bundle, source.as_ref(), manifest);
+        }
         Ok(())
     }
 
@@ -201,9 +205,9 @@ impl Run<'_> {
         }
     }
 
-    fn fixed_replace(&self, decided: &Decided, target: &Target<'_>, there: &dyn Storage) {
+    fn fixed_replace(&self, published: &Published, target: &Target<'_>, there: &dyn Storage) {
         let fixed = target.destination.path_mapping == PathMapping::Fixed;
-        if fixed && decided.decision.action != Action::PublishNew {
+        if fixed && published.decision.action != Action::PublishNew {
             let message = format!("the destination root {} would be replaced", there.describe());
             self.warn(Warning::new(Code::FixedReplace, message), target);
         }

@@ -1,14 +1,18 @@
 //! `distributor-run`: publish the configured pipelines once.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::publish::{Target, pipeline};
 use super::{open, start};
-use crate::cli::{self, CONFIG, DESTINATIONS, DRY_RUN, PIPELINES, Parsed, RUN};
-use crate::config::{Backend, Config, Pipeline};
+use crate::cli::{self, CONFIG, DESTINATIONS, DRY_RUN, LOCK_TIMEOUT, PIPELINES, Parsed, RUN, usage};
+use crate::config::{Backend, Config, Pipeline, parse_duration};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::publish::World;
 use crate::report::{PipelineRecord, RunBody, Summary};
+
+/// How long a lock is waited for where the command line does not say.
+const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
@@ -19,15 +23,34 @@ pub fn main(host: &Host) -> u8 {
         let selected = select(&config, parsed)?;
         let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
         open::secrets(host, &config, &ids, reporter)?;
-        let pipelines: Vec<PipelineRecord> =
-            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, dry_run)).collect();
+        let now = || host.now();
+        let waiting = |place: &str| reporter.say(&[], &format!("waiting for another command that holds {place}"));
+        let world = World {
+            cancel: &host.cancel,
+            now: &now,
+            token: &host.token,
+            holder: &host.holder,
+            lock_timeout: lock_timeout(parsed)?,
+            waiting: &waiting,
+        };
+        let pipelines: Vec<PipelineRecord> = selected
+            .iter()
+            .map(|(source, targets)| pipeline(host, reporter, source, targets, &world, dry_run))
+            .collect();
         let summary = Summary::of(&pipelines);
         let failed = summary.failed > 0;
+        let busy = only_locked(&pipelines);
         let next = (dry_run && !failed).then(|| command(parsed));
         let status = summary.status();
         let body = RunBody { pipelines, summary, dry_run, seconds: begun.elapsed().as_secs_f64(), next };
         reporter.finish(status, dry_run, body)?;
-        let exit = if failed { cli::FAILED } else { 0 };
+        let exit = if busy {
+            cli::BUSY
+        } else if failed {
+            cli::FAILED
+        } else {
+            0
+        };
         Ok(host.cancel.signal().map_or(exit, cli::signalled))
     })
 }
@@ -65,6 +88,23 @@ fn select<'a>(config: &'a Config, parsed: &Parsed) -> Result<Vec<(&'a Pipeline, 
     };
     let selected = pipelines.iter().map(|pipeline| (*pipeline, targets(pipeline)));
     Ok(selected.filter(|(_, targets)| !targets.is_empty()).collect())
+}
+
+/// Whether something failed, and all that failed is `locked`.
+fn only_locked(pipelines: &[PipelineRecord]) -> bool {
+    let records = pipelines.iter().flat_map(|pipeline| &pipeline.destinations).filter_map(|r| r.error.as_ref());
+    let errors: Vec<&str> =
+        records.chain(pipelines.iter().filter_map(|p| p.error.as_ref())).map(|error| error.code).collect();
+    !errors.is_empty() && errors.iter().all(|code| *code == Code::Locked.as_str())
+}
+
+/// How long a lock is waited for.
+fn lock_timeout(parsed: &Parsed) -> Result<Duration> {
+    match parsed.text(&LOCK_TIMEOUT)? {
+        None => Ok(DEFAULT_LOCK_TIMEOUT),
+        Some("0") => Ok(Duration::ZERO),
+        Some(text) => parse_duration(text).map_err(|fault| usage(&RUN, format!("--lock-timeout: {fault}"))),
+    }
 }
 
 /// The command line that does what this dry run showed.

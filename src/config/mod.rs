@@ -34,6 +34,7 @@ pub use model::{
 pub use pattern::Pattern;
 pub use place::{CacheControl, S3Credentials, S3Place, SshPlace};
 pub use problem::Problem;
+pub use scalar::duration as parse_duration;
 
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::Host;

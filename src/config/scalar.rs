@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// A duration of whole numbers with the units `s`, `m`, `h`, `d` and `w`, like `30d` or `1h 30m`.
-pub(super) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("{text:?} is not a duration like 30s, 15m, 24h, 30d or 2w");
     let mut digits = false;
     let mut units = 0;

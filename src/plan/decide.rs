@@ -17,6 +17,8 @@ pub struct Wanted<'a> {
     pub destination: &'a Destination,
     /// The bundle.
     pub manifest: &'a Manifest,
+    /// Whether what is there may not be what its state says: then it is never skipped as the same.
+    pub dirty: bool,
 }
 
 /// What the table says.
@@ -73,7 +75,7 @@ fn compare(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
 fn by_age(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
     let (there, here) = (&state.manifest, wanted.manifest);
     if there.matches(here) {
-        return Ok(Decision::of(Action::SkipSame));
+        return Ok(Decision::of(if wanted.dirty { Action::Republish } else { Action::SkipSame }));
     }
     let transfer = wanted.destination.transfer;
     match (there.created.cmp(&here.created), transfer.on_destination_older, transfer.on_destination_newer) {

@@ -20,6 +20,8 @@ pub enum Action {
     ReplaceOlder,
     /// What is there belongs to another source or owner, and the configuration lets it go.
     ReplaceTakeover,
+    /// What is there is this bundle, and was not published whole, or is to be published again.
+    Republish,
     /// What is there is this bundle.
     SkipSame,
     /// What is there is older, and the policy leaves it.
@@ -37,6 +39,7 @@ impl Action {
             Action::PublishNew => "publish_new",
             Action::ReplaceOlder => "replace_older",
             Action::ReplaceTakeover => "replace_takeover",
+            Action::Republish => "republish",
             Action::SkipSame => "skip_same",
             Action::SkipDestinationOlder => "skip_destination_older",
             Action::SkipDestinationNewer => "skip_destination_newer",

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::decide::{Decision, Wanted};
 use super::survey::Survey;
 use crate::error::{Code, Detail, Error, Result};
+use crate::journal::Operation;
 use crate::path::{self, RelPath};
 use crate::state::{OutputRecord, State};
 use crate::timestamp::Timestamp;
@@ -58,6 +59,27 @@ impl Plan {
         let mut all: Vec<&RelPath> = self.in_the_way.iter().chain(&self.dropped).collect();
         all.sort_unstable();
         all
+    }
+
+    /// What is done after the commit point, in this order; output number `n` is job `n` of the stage.
+    pub fn operations(&self) -> Vec<Operation> {
+        let remove = |path: &RelPath| Operation::Remove { path: path.clone() };
+        let remove_dir = |path: &String| Operation::RemoveDir { path: path.clone() };
+        let write = |(job, planned): (usize, &Planned)| {
+            let Output { path, sha256, size, .. } = &planned.output;
+            let (path, sha256, size) = (path.clone(), *sha256, *size);
+            match planned.change {
+                Change::Create => Operation::Create { path, job, sha256, size },
+                Change::Overwrite => Operation::Replace { path, job, sha256, size },
+            }
+        };
+        let mut operations: Vec<Operation> = self.in_the_way.iter().map(remove).collect();
+        operations.extend(self.clear_dirs.iter().map(remove_dir));
+        operations.extend(self.make_dirs.iter().map(|path| Operation::MakeDir { path: path.clone() }));
+        operations.extend(self.outputs.iter().enumerate().map(write));
+        operations.extend(self.dropped.iter().map(remove));
+        operations.extend(self.emptied.iter().map(remove_dir));
+        operations
     }
 
     /// The state that stands once the plan is carried out at `now`.
@@ -114,7 +136,7 @@ pub fn plan(decision: Decision, outputs: Outputs, state: Option<&State>, survey:
     let emptied = above(in_the_way.iter().chain(&dropped));
     let clear_dirs = survey.directories.iter().filter(|dir| within(dir, &planned)).rev().cloned().collect();
     Ok(Plan {
-        make_dirs: above(planned.iter()).into_iter().rev().collect(),
+        make_dirs: above(planned.iter()).into_iter().rev().filter(|dir| !survey.directories.contains(dir)).collect(),
         primary_url: outputs.primary_url.clone(),
         outputs: in_order(outputs, survey),
         decision,

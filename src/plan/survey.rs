@@ -24,9 +24,10 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// A survey of a destination with this state, before anything was seen.
-    pub fn new(state: Option<&'a State>) -> Survey<'a> {
-        let recorded = state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path)).collect();
+    /// A survey of a destination with this state, before anything was seen. Paths `in_progress` are ours as well.
+    pub fn new(state: Option<&'a State>, in_progress: impl IntoIterator<Item = &'a RelPath>) -> Survey<'a> {
+        let recorded = state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path));
+        let recorded = recorded.chain(in_progress).collect();
         Survey {
             recorded,
             present: BTreeSet::new(),

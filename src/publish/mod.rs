@@ -1,14 +1,26 @@
 //! One publication: one bundle to one destination bundle path.
+//!
+//! Before the commit point a failure or a crash leaves everything as it was; from there on it goes forward, finished by
+//! this process or by the next command that locks the destination.
 
-use crate::bundle::finding;
-use crate::error::{Code, Detail, Error, Result};
-use crate::host::Cancel;
-use crate::path::BundlePath;
-use crate::plan::{Change, Decision, Plan, Survey, Wanted, decide, plan};
+mod execute;
+mod recover;
+
+use std::time::Duration;
+
+use crate::error::{Code, Detail, Error, Result, Warning};
+use crate::host::{Cancel, Holder};
+use crate::journal::{self, Journal, Phase};
+use crate::names::{JOURNAL_PREFIX, STATE};
+use crate::path::{BundlePath, RelPath};
+use crate::plan::{Decision, Plan, Survey, Wanted, decide, plan};
 use crate::state::{self, State};
-use crate::storage::{Body, Commit, Job, STATE, Stage, StageError, Storage};
+use crate::storage::{Guard, Small, Stage, Storage};
 use crate::timestamp::Timestamp;
 use crate::transform;
+
+/// After how long it is said that a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is to be published, and where.
 pub struct Publication<'a> {
@@ -20,99 +32,154 @@ pub struct Publication<'a> {
     pub at: &'a BundlePath,
     /// The same as a place.
     pub target: &'a dyn Storage,
-    /// What can interrupt it.
-    pub cancel: &'a Cancel,
+    /// The world around it.
+    pub world: &'a World<'a>,
 }
 
-/// A publication that was decided upon.
-pub struct Decided {
+/// What a publication needs of the world outside.
+pub struct World<'a> {
+    /// What can interrupt it.
+    pub cancel: &'a Cancel,
+    /// The time now.
+    pub now: &'a (dyn Fn() -> Timestamp + Sync),
+    /// A name for a stage that nobody else uses.
+    pub token: &'a (dyn Fn() -> String + Sync),
+    /// This process, for others to read.
+    pub holder: &'a Holder,
+    /// How long the lock is waited for.
+    pub lock_timeout: Duration,
+    /// Told once, with the place, when the lock is waited for longer than a moment.
+    pub waiting: &'a (dyn Fn(&str) + Sync),
+}
+
+/// What was decided, and done.
+pub struct Published {
     /// What the table says.
     pub decision: Decision,
-    /// What is to be done, where anything is.
+    /// What was done, where anything was.
     pub plan: Option<Plan>,
-    old: Option<State>,
+    /// What an operator should know.
+    pub warnings: Vec<Warning>,
+}
+
+/// The state of a destination as it was read.
+struct ReadState {
+    small: Option<Small>,
+    parsed: Option<std::result::Result<State, String>>,
+}
+
+impl ReadState {
+    fn valid(&self) -> Option<&State> {
+        self.parsed.as_ref()?.as_ref().ok()
+    }
 }
 
 impl Publication<'_> {
-    /// The pure part: reads the state and, where there is something to do, what lies there, and plans. Changes nothing.
-    pub fn decide(&self) -> Result<Decided> {
-        let read = self.target.get_small(STATE, state::MAX_BYTES + 1)?;
-        let state = read.map(|bytes| parse_state(&bytes));
-        let decision = decide(&self.wanted, state.as_ref())?;
-        if decision.action.is_skip() {
-            return Ok(Decided { decision, plan: None, old: None });
+    /// Decides and plans, and changes nothing. A publication that is going on, or that was cut short, is seen as what it
+    /// will be.
+    pub fn look(&self) -> Result<Published> {
+        let mut read = self.read_state()?;
+        let mut warnings = Vec::new();
+        let mut in_progress: Vec<RelPath> = Vec::new();
+        let busy = self.target.is_locked()?;
+        for name in self.target.own_names(JOURNAL_PREFIX)? {
+            let Some(journal) = self.read_journal(&name)? else { continue };
+            in_progress.extend(journal.written().cloned());
+            if busy {
+                let message = format!("{}: a publication is going on here", self.target.describe());
+                warnings.push(Warning::new(Code::PublicationInProgress, message));
+            } else if journal.phase == Phase::Committing {
+                let message =
+                    format!("{}: a publication was cut short here; the next run finishes it", self.target.describe());
+                warnings.push(Warning::new(Code::RecoveryPending, message));
+                in_progress.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
+                read = self.target_state(&journal)?.unwrap_or(read);
+            }
         }
-        let old = state.and_then(std::result::Result::ok);
-        let mut survey = Survey::new(old.as_ref());
+        let decision = decide(&self.wanted, read.parsed.as_ref())?;
+        let plan = if decision.action.is_skip() { None } else { Some(self.plan(&decision, &read, &in_progress)?) };
+        Ok(Published { decision, plan, warnings })
+    }
+
+    /// Publishes what is to be published.
+    pub fn run(&self) -> Result<Published> {
+        let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
+        if !self.target.disturbed(&journal)? {
+            // The fast path: who finds nothing to do, or may not do it, needs no lock.
+            let decision = decide(&self.wanted, self.read_state()?.parsed.as_ref())?;
+            if decision.action.is_skip() {
+                return Ok(Published { decision, plan: None, warnings: Vec::new() });
+            }
+        }
+        let guard = self.lock()?;
+        let published = self.locked(guard.as_ref(), &journal);
+        let mark = self.target.own_names(JOURNAL_PREFIX).map_or(true, |names| !names.is_empty());
+        let released = guard.release(mark);
+        let published = published?;
+        released.map(|()| published)
+    }
+
+    fn lock(&self) -> Result<Box<dyn Guard>> {
+        let said = std::sync::atomic::AtomicBool::new(false);
+        let mut holder = serde_json::to_vec(self.world.holder).unwrap_or_default();
+        holder.push(b'\n');
+        self.target.lock(&holder, &|waited| {
+            self.world.cancel.check()?;
+            if waited >= self.world.lock_timeout {
+                let message = format!("{}: another command holds this destination", self.target.describe());
+                return Err(Error::new(Code::Locked, message).hint("run again later, or wait with --lock-timeout"));
+            }
+            if waited >= PATIENCE && !said.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                (self.world.waiting)(&self.target.describe());
+            }
+            Ok(())
+        })
+    }
+
+    fn locked(&self, guard: &dyn Guard, journal: &str) -> Result<Published> {
+        let recovered = self.recover(guard, journal)?;
+        let read = self.read_state()?;
+        let wanted = Wanted { dirty: recovered.dirty, ..self.wanted };
+        let decision = decide(&wanted, read.parsed.as_ref())?;
+        if decision.action.is_skip() {
+            return Ok(Published { decision, plan: None, warnings: recovered.warnings });
+        }
+        let plan = self.plan(&decision, &read, &[])?;
+        self.execute(guard, &plan, &read, recovered.dirty)?;
+        Ok(Published { decision, plan: Some(plan), warnings: recovered.warnings })
+    }
+
+    fn plan(&self, decision: &Decision, read: &ReadState, in_progress: &[RelPath]) -> Result<Plan> {
+        let mut survey = Survey::new(read.valid(), in_progress);
         self.target.list(&mut |entry| {
-            self.cancel.check()?;
+            self.world.cancel.check()?;
             survey.see(entry);
             Ok(())
         })?;
         let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
-        let plan = plan(decision.clone(), outputs, old.as_ref(), &survey)?;
-        drop(survey);
-        Ok(Decided { decision, plan: Some(plan), old })
+        plan(decision.clone(), outputs, read.valid(), &survey)
     }
 
-    /// The effectful part: carries out what was decided. Until every output is staged and verified, a failure leaves
-    /// everything as it was.
-    pub fn execute(&self, decided: &Decided, token: &str, now: &Timestamp) -> Result<()> {
-        let Some(plan) = &decided.plan else { return Ok(()) };
-        let stage = self.target.open_stage(token)?;
-        if let Err(error) = self.stage(&stage, plan) {
-            // The first failure is the one to tell; a stage that stays behind is swept later.
-            let _ = self.target.close_stage(stage, true);
-            return Err(error);
-        }
-        let committed = self.commit(&stage, plan).and_then(|()| {
-            let state = plan.state(&self.wanted, decided.old.as_ref(), now);
-            self.target.put_small(STATE, state.to_json().as_bytes())
-        });
-        let closed = self.target.close_stage(stage, false);
-        committed.and(closed)
+    fn read_state(&self) -> Result<ReadState> {
+        let small = self.target.get_small(STATE, state::MAX_BYTES + 1)?;
+        let parsed = small.as_ref().map(|small| parse_state(&small.bytes));
+        Ok(ReadState { small, parsed })
     }
 
-    fn stage(&self, stage: &Stage, plan: &Plan) -> Result<()> {
-        let outputs = plan.outputs.iter().map(|planned| &planned.output);
-        let jobs: Vec<Job<'_>> = outputs
-            .map(|output| Job {
-                path: &output.path,
-                size: output.size,
-                sha256: output.sha256,
-                body: Body::File(self.source, &output.source_path),
-            })
-            .collect();
-        let mut details = Vec::new();
-        let results = self.target.stage_all(stage, &jobs, self.cancel);
-        self.cancel.check()?;
-        for (planned, result) in plan.outputs.iter().zip(results) {
-            match result {
-                Ok(()) => {}
-                Err(StageError::Place(error)) => return Err(error),
-                Err(StageError::Source(error)) => details.push(finding(&planned.output.source_path, error)),
-            }
-        }
-        invalid_bundle(details).map_or(Ok(()), Err)
+    /// The state that a publication will leave once it is finished.
+    fn target_state(&self, journal: &Journal) -> Result<Option<ReadState>> {
+        let Some(target) = journal.target else { return Ok(None) };
+        let staged = self.target.staged(&Stage(journal.stage.clone()), target.job, state::MAX_BYTES + 1)?;
+        Ok(staged.map(|bytes| ReadState { small: None, parsed: Some(parse_state(&bytes)) }))
     }
 
-    fn commit(&self, stage: &Stage, plan: &Plan) -> Result<()> {
-        self.target.remove_many(&plan.in_the_way.iter().collect::<Vec<_>>())?;
-        self.target.remove_empty_dirs(&plan.clear_dirs.iter().map(String::as_str).collect::<Vec<_>>())?;
-        self.target.make_dirs(&plan.make_dirs.iter().map(String::as_str).collect::<Vec<_>>())?;
-        let commits: Vec<Commit<'_>> = plan
-            .outputs
-            .iter()
-            .enumerate()
-            .map(|(job, planned)| Commit {
-                job,
-                path: &planned.output.path,
-                replace: planned.change == Change::Overwrite,
-            })
-            .collect();
-        self.target.commit_all(stage, &commits)?;
-        self.target.remove_many(&plan.dropped.iter().collect::<Vec<_>>())?;
-        self.target.remove_empty_dirs(&plan.emptied.iter().map(String::as_str).collect::<Vec<_>>())
+    fn read_journal(&self, name: &str) -> Result<Option<Journal>> {
+        let Some(small) = self.target.get_small(name, journal::MAX_BYTES)? else { return Ok(None) };
+        Journal::parse(&small.bytes).map(Some).map_err(|fault| {
+            let message = format!("{}: {name}: this is no journal: {fault}", self.target.describe());
+            Error::new(Code::CommitIncomplete, message)
+                .hint("if no other version of distributor wrote it, move it aside and run again")
+        })
     }
 }
 

@@ -74,7 +74,8 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    fn say(&self, place: &[String], what: &str) {
+    /// Says something on standard error.
+    pub fn say(&self, place: &[String], what: &str) {
         let place = place.iter().filter(|part| !part.is_empty()).fold(String::new(), |all, part| all + part + ": ");
         // Where even standard error is gone there is nobody left to tell.
         let _ = self.host.stderr.write(&format!("{}: {place}{what}\n", self.program));

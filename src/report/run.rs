@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::text::{Text, count, list, size};
 use super::{Failure, Status};
 use crate::plan::{Action, Change, Plan};
+use crate::publish::Published;
 
 /// The report of a run.
 #[derive(Debug, Serialize)]
@@ -119,8 +120,18 @@ pub const fn change_name(change: Change) -> &'static str {
 }
 
 impl DestinationRecord {
-    /// Takes what `plan` would do, or did.
-    pub fn take(&mut self, plan: &Plan) {
+    /// Takes what was decided and done; `only_looked` where nothing was written.
+    pub fn take(&mut self, published: &Published, takeover_mode: &'static str, only_looked: bool) {
+        self.action = published.decision.action;
+        self.note.clone_from(&published.decision.note);
+        self.takeover = published.decision.takeover.map(|reason| Takeover { mode: takeover_mode, reason });
+        if let Some(plan) = &published.plan {
+            self.take_plan(plan);
+            self.bytes_written = if only_looked { 0 } else { self.outputs.iter().map(|output| output.size).sum() };
+        }
+    }
+
+    fn take_plan(&mut self, plan: &Plan) {
         let mut outputs: Vec<OutputLine> = plan
             .outputs
             .iter()
@@ -172,6 +183,7 @@ impl Summary {
                     Action::PublishNew => &mut summary.publish_new,
                     Action::ReplaceOlder => &mut summary.replace_older,
                     Action::ReplaceTakeover => &mut summary.replace_takeover,
+                    Action::Republish => &mut summary.republish,
                     Action::SkipSame | Action::SkipDestinationOlder | Action::SkipDestinationNewer => {
                         &mut summary.skipped
                     }

@@ -7,6 +7,7 @@ mod local;
 
 use std::fmt;
 use std::io::Read;
+use std::time::Duration;
 
 pub use local::{Local, Modes};
 
@@ -14,19 +15,8 @@ use crate::digest::Digest;
 pub use crate::entry::{Entry, Kind};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
+use crate::names::STAGE_PREFIX;
 use crate::path::{BundlePath, RelPath};
-
-/// The state file of a destination.
-pub const STATE: &str = ".distributor.json";
-/// What stage directories, and files on their way to a name of ours, begin with.
-pub const STAGE_PREFIX: &str = ".distributor.stage-";
-/// What else of ours may lie at a bundle path while a publication goes on, or after a crash.
-const OWN_PREFIXES: [&str; 3] = [STAGE_PREFIX, ".distributor.lock", ".distributor.journal-"];
-
-/// Whether `name`, at the root of a destination's bundle path, is one of ours.
-pub fn is_own_name(name: &[u8]) -> bool {
-    name == STATE.as_bytes() || OWN_PREFIXES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
-}
 
 /// What a search for a marker file met.
 #[derive(Debug)]
@@ -95,12 +85,15 @@ pub enum StageError {
     Place(Error),
 }
 
-/// A stage: where outputs wait, out of readers' sight, until they are committed.
-#[derive(Debug)]
-pub struct Stage {
-    token: String,
-    /// How many directories of the place's own path were made for it.
-    made: usize,
+/// A stage: where outputs wait, out of readers' sight, until they are committed. Named by its token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stage(pub String);
+
+impl Stage {
+    /// Its name at the bundle path.
+    pub fn name(&self) -> String {
+        format!("{STAGE_PREFIX}{}", self.0)
+    }
 }
 
 /// Gives a staged output its name.
@@ -114,10 +107,54 @@ pub struct Commit<'a> {
     pub replace: bool,
 }
 
+/// One version of a small file. Equal versions are equal bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Version(pub String);
+
+/// A small file and which version of it was read.
+#[derive(Clone, Debug)]
+pub struct Small {
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+    /// Its version.
+    pub version: Version,
+}
+
+/// What must be true of a small file for it to be written.
+#[derive(Clone, Copy, Debug)]
+pub enum Expected<'a> {
+    /// Anything.
+    Any,
+    /// This version, or where `None` no file at all.
+    Version(Option<&'a Version>),
+}
+
+/// What becomes of a publication that was cut short after its commit point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovery {
+    /// All outputs are staged here: whoever comes next finishes it.
+    Redo,
+    /// Only the source has the bytes: the journal is a mark, and the owner publishes again.
+    DirtyMark,
+}
+
+/// A lock that is held. Dropped without [`Guard::release`], it is free again and its traces stay, as after a crash.
+pub trait Guard: Send {
+    /// Whether it is still held; `lock_lost` where it is not.
+    fn check(&self) -> Result<()>;
+
+    /// Frees it, and takes back the directories that locking made as far as they are empty. `mark` leaves a trace for
+    /// [`Storage::disturbed`].
+    fn release(self: Box<Self>, mark: bool) -> Result<()>;
+}
+
 /// A place that can be read from and published to.
 pub trait Storage: Send + Sync {
     /// The place, for messages. Never holds a secret.
     fn describe(&self) -> String;
+
+    /// What recovery can do here.
+    fn recovery(&self) -> Recovery;
 
     /// The view on a place below this one. Nothing is touched.
     fn at(&self, path: &BundlePath) -> Box<dyn Storage>;
@@ -131,29 +168,63 @@ pub trait Storage: Send + Sync {
     /// A place that is not there has no entries. An error of `visit` ends the listing and is returned.
     fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()>;
 
+    /// Which of the paths name something, of whatever kind.
+    fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>>;
+
     /// Opens a regular file. `not_found` where there is none, `not_a_regular_file` where it, or a directory above it,
     /// is anything else. Nothing is followed, and nothing blocks.
     fn read(&self, path: &RelPath) -> Result<Opened>;
 
-    /// The bytes of the file `name` at the root, at most `limit` of them, or `None` where there is none.
-    fn get_small(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>>;
+    /// The file `name` at the root, at most `limit` bytes of it, or `None` where there is none.
+    fn get_small(&self, name: &str, limit: u64) -> Result<Option<Small>>;
 
-    /// Writes the small file `name` at the root whole: a reader sees the old bytes or the new ones.
-    fn put_small(&self, name: &str, bytes: &[u8]) -> Result<()>;
+    /// Writes the small file `name` at the root, durably and whole: a reader sees the old bytes or the new ones.
+    /// `precondition_failed` where it is not as expected, and then nothing is written.
+    fn put_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()>;
 
-    /// Opens a stage named by `token`, and makes the place's own path where it is not there.
-    fn open_stage(&self, token: &str) -> Result<Stage>;
+    /// Removes a small file durably; one that is gone already is fine.
+    fn remove_small(&self, name: &str) -> Result<()>;
 
-    /// Stages every job while checking its size and SHA-256, and says for each how it went: on the
-    /// source's side `size_mismatch`, `digest_mismatch` and what reading gave. After a signal what is left is
-    /// `interrupted`. One result in all stands for a stage that can't be written to.
+    /// The names of ours at the root that begin with `prefix`, sorted.
+    fn own_names(&self, prefix: &str) -> Result<Vec<String>>;
+
+    /// Whether the journal `journal`, or a trace of another command at work or cut short, lies here. Cheap.
+    fn disturbed(&self, journal: &str) -> Result<bool>;
+
+    /// Locks the place against other commands, and makes its own path where it is not there. While somebody else holds
+    /// it, `waiting` is asked with the time waited so far; its error ends the wait. `holder` is left for others to read.
+    fn lock(&self, holder: &[u8], waiting: &dyn Fn(Duration) -> Result<()>) -> Result<Box<dyn Guard>>;
+
+    /// Whether somebody holds the lock now.
+    fn is_locked(&self) -> Result<bool>;
+
+    /// Removes stages, and files on their way to a name of ours, that no journal in `keep` knows. Only under the lock.
+    fn sweep_stages(&self, keep: &[Stage]) -> Result<()>;
+
+    /// Opens a new stage.
+    fn open_stage(&self, stage: &Stage) -> Result<()>;
+
+    /// Stages every job while checking its size and SHA-256, and says for each how it went: on the source's side
+    /// `size_mismatch`, `digest_mismatch` and what reading gave. After a signal what is left is `interrupted`. One
+    /// result in all stands for a stage that can't be written to.
     fn stage_all(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>>;
 
-    /// Commits staged jobs in the given order, each atomically. Ends at the first that fails.
-    fn commit_all(&self, stage: &Stage, commits: &[Commit<'_>]) -> Result<()>;
+    /// Makes what was staged durable.
+    fn flush_stage(&self, stage: &Stage, jobs: usize) -> Result<()>;
 
-    /// Removes the stage and what still lies in it. With `undo`, also the directories that [`Storage::open_stage`] made.
-    fn close_stage(&self, stage: Stage, undo: bool) -> Result<()>;
+    /// The bytes of a staged job, at most `limit` of them; `None` where it is not there.
+    fn staged(&self, stage: &Stage, job: usize, limit: u64) -> Result<Option<Vec<u8>>>;
+
+    /// Commits staged jobs in the given order, each atomically; one that was committed before is passed over. Ends at
+    /// the first that fails, with `commit_incomplete` where a name that should be free is taken. `jobs` are those that
+    /// were staged; only a place that recovers by [`Recovery::DirtyMark`] may read them again.
+    fn commit_all(&self, stage: &Stage, jobs: &[Job<'_>], commits: &[Commit<'_>]) -> Result<()>;
+
+    /// Removes those of `paths` that this stage created and that nobody changed since. For [`Recovery::DirtyMark`].
+    fn remove_created(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()>;
+
+    /// Removes the stage and what still lies in it; one that is gone already is fine.
+    fn close_stage(&self, stage: &Stage) -> Result<()>;
 
     /// Makes the directories `paths`, parents first; those that are there already are fine.
     fn make_dirs(&self, paths: &[&str]) -> Result<()>;
@@ -163,6 +234,9 @@ pub trait Storage: Send + Sync {
 
     /// Removes those of the directories that are empty, in the given order.
     fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()>;
+
+    /// Makes names that were given or removed in these directories durable; `""` is the root.
+    fn flush_dirs(&self, paths: &[&str]) -> Result<()>;
 }
 
 impl fmt::Debug for dyn Storage {

@@ -116,6 +116,61 @@ impl Dir {
         Ok(file)
     }
 
+    /// Opens a lock file, and creates it where it is not there.
+    pub(super) fn open_lock(&self, name: &str) -> io::Result<File> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?))
+    }
+
+    /// Locks a file unless somebody else has; the lock ends with the file.
+    pub(super) fn try_lock(file: &File) -> io::Result<bool> {
+        match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(true),
+            Err(Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether somebody holds the lock on a file. Who looks holds it for a moment, shared: a publisher that comes just
+    /// then asks again.
+    pub(super) fn is_locked(file: &File) -> io::Result<bool> {
+        match rustix::fs::flock(file, rustix::fs::FlockOperation::NonBlockingLockShared) {
+            Ok(()) => Ok(false),
+            Err(Errno::WOULDBLOCK) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether `name` is this very file.
+    pub(super) fn is_same(&self, name: &str, file: &File) -> io::Result<bool> {
+        let (here, there) = (rustix::fs::fstat(file)?, rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW));
+        match there {
+            Ok(there) => Ok((here.st_dev, here.st_ino) == (there.st_dev, there.st_ino)),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether two names are one file.
+    pub(super) fn same(&self, name: &str, other: &Dir, its: &str) -> io::Result<bool> {
+        let stat = |dir: &Dir, name: &str| rustix::fs::statat(&dir.0, name, AtFlags::SYMLINK_NOFOLLOW);
+        match (stat(self, name), stat(other, its)) {
+            (Ok(a), Ok(b)) => Ok((a.st_dev, a.st_ino) == (b.st_dev, b.st_ino)),
+            (Err(Errno::NOENT), _) | (_, Err(Errno::NOENT)) => Ok(false),
+            (Err(error), _) | (_, Err(error)) => Err(error.into()),
+        }
+    }
+
+    /// Makes the names in this directory durable.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        Ok(rustix::fs::fsync(&self.0)?)
+    }
+
+    /// Makes everything on this file system durable.
+    pub(super) fn sync_all(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.0)?)
+    }
+
     /// Gives the file `from` of this directory the name `to` in `into`, replacing a file of that name.
     pub(super) fn rename(&self, from: &str, into: &Dir, to: &str) -> io::Result<()> {
         Ok(rustix::fs::renameat(&self.0, from, &into.0, to)?)

@@ -6,8 +6,9 @@ use rustix::fs::FileType;
 
 use super::dir::{Dir, Name};
 use crate::error::{Error, Result};
+use crate::names::{STATE, is_own};
 use crate::path::{RESERVED, RelPath, escape};
-use crate::storage::{Entry, Kind, MAX_DEPTH, Met, STATE, is_own_name};
+use crate::storage::{Entry, Kind, MAX_DEPTH, Met};
 
 /// A directory still to be walked: its path as it is, and how deep it lies.
 struct Pending {
@@ -89,7 +90,7 @@ pub(super) fn list(
         let dir = opened.as_ref().unwrap_or(root);
         for name in dir.names().map_err(fail)? {
             let Name { bytes, kind } = name.map_err(fail)?;
-            if path.is_empty() && is_own_name(&bytes) {
+            if path.is_empty() && is_own(&bytes) {
                 continue;
             }
             let raw = join(&path, &bytes);

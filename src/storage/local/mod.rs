@@ -2,18 +2,22 @@
 
 mod dir;
 mod list;
+mod lock;
+mod small;
 mod stage;
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use dir::Dir;
 
-use super::{Commit, Entry, Job, Met, Opened, STAGE_PREFIX, Stage, StageError, Storage};
+use super::{Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Small, Stage, StageError, Storage};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
+use crate::names::{LOCK, STAGE_PREFIX};
 use crate::path::{self, BundlePath, RelPath};
 
 /// The permission bits of what is published, whatever the umask.
@@ -31,6 +35,9 @@ impl Default for Modes {
     }
 }
 
+/// Up to how many files or directories are made durable one by one; beyond that the file system is, as a whole.
+const FEW: usize = 64;
+
 /// A place on the local file system.
 pub struct Local {
     /// The configured root; a symbolic link there is resolved.
@@ -39,20 +46,21 @@ pub struct Local {
     below: BundlePath,
     modes: Modes,
     /// The place's directory, once it was found.
-    dir: OnceLock<Dir>,
+    dir: RwLock<Option<Arc<Dir>>>,
 }
 
 impl Local {
     /// The place `root`. Nothing is touched.
     pub fn new(root: impl Into<PathBuf>, modes: Modes) -> Local {
-        Local { root: root.into(), below: BundlePath::ROOT, modes, dir: OnceLock::new() }
+        Local { root: root.into(), below: BundlePath::ROOT, modes, dir: RwLock::default() }
     }
 
     fn path(&self) -> PathBuf {
         self.below.below().map_or(self.root.clone(), |below| self.root.join(below.as_str()))
     }
 
-    fn fail(&self, name: &str, error: &io::Error) -> Error {
+    fn fail(&self, name: impl AsRef<str>, error: &io::Error) -> Error {
+        let name = name.as_ref();
         let path = if name.is_empty() { self.path() } else { self.path().join(name) };
         Error::io(path::escape(path.as_os_str().as_encoded_bytes()), error)
     }
@@ -65,26 +73,95 @@ impl Local {
         }
     }
 
-    fn dir(&self) -> Result<&Dir> {
+    fn dir(&self) -> Result<Arc<Dir>> {
         self.try_dir()?.ok_or_else(|| self.fail("", &io::ErrorKind::NotFound.into()))
     }
 
     /// The place's directory, `None` where it is not there.
-    fn try_dir(&self) -> Result<Option<&Dir>> {
-        if let Some(dir) = self.dir.get() {
+    fn try_dir(&self) -> Result<Option<Arc<Dir>>> {
+        if let Some(dir) = self.dir.read().unwrap_or_else(PoisonError::into_inner).clone() {
             return Ok(Some(dir));
         }
         match self.open() {
-            Ok(dir) => Ok(Some(self.dir.get_or_init(|| dir))),
+            Ok(dir) => Ok(Some(self.remember(dir))),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(self.fail("", &error)),
         }
+    }
+
+    fn remember(&self, dir: Dir) -> Arc<Dir> {
+        let dir = Arc::new(dir);
+        *self.dir.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&dir));
+        dir
+    }
+
+    /// Another view on the same place.
+    fn view(&self) -> Local {
+        Local { root: self.root.clone(), below: self.below.clone(), modes: self.modes, dir: RwLock::default() }
+    }
+
+    fn describe_place(&self) -> String {
+        path::escape(self.path().as_os_str().as_encoded_bytes())
+    }
+
+    /// Opens the place's directory, making what is missing of it; says how many levels were made.
+    fn make_place(&self) -> io::Result<(Dir, usize)> {
+        let (above, missing) = existing(&self.root);
+        let (mut dir, mut made) = (Dir::open_root(&above)?, 0);
+        for level in &missing {
+            made += usize::from(dir.make_one(level, self.modes.directory)?);
+            dir = dir.open_dir(level)?;
+        }
+        if let Some(below) = self.below.below() {
+            let (place, levels) = dir.make_dir(below.as_str(), self.modes.directory)?;
+            (dir, made) = (place, made + levels);
+        }
+        Ok((dir, made))
+    }
+
+    /// Takes back directories that were made for a place, as far as they are empty.
+    fn unmake(&self, levels: usize) {
+        let mut path = self.path();
+        for _ in 0..levels {
+            let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
+                return;
+            };
+            if !Dir::open_root(parent).and_then(|dir| dir.remove_dir(name)).unwrap_or(false) {
+                return;
+            }
+            path.pop();
+        }
+    }
+
+    /// The directory of one of several paths, through `parents`.
+    fn each_parent<P: AsRef<str>>(
+        &self,
+        paths: &[P],
+        mut work: impl FnMut(&Dir, &str) -> io::Result<()>,
+        gone: impl Fn() -> io::Result<()>,
+    ) -> Result<()> {
+        let Some(dir) = self.try_dir()? else { return Ok(()) };
+        let mut parents = Parents::new(&dir);
+        for path in paths.iter().map(AsRef::as_ref) {
+            let name = path.rsplit('/').next().unwrap_or_default();
+            match parents.of(path) {
+                Ok(parent) => work(parent, name),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => gone(),
+                Err(error) => Err(error),
+            }
+            .map_err(|error| self.fail(path, &error))?;
+        }
+        Ok(())
     }
 }
 
 impl Storage for Local {
     fn describe(&self) -> String {
-        path::escape(self.path().as_os_str().as_encoded_bytes())
+        self.describe_place()
+    }
+
+    fn recovery(&self) -> Recovery {
+        Recovery::Redo
     }
 
     fn at(&self, path: &BundlePath) -> Box<dyn Storage> {
@@ -93,16 +170,16 @@ impl Storage for Local {
             (None, Some(_)) => (self.root.clone(), path.clone()),
             (Some(_), Some(below)) => (self.path(), BundlePath::from(below.clone())),
         };
-        Box::new(Local { root, below, modes: self.modes, dir: OnceLock::new() })
+        Box::new(Local { root, below, modes: self.modes, dir: RwLock::default() })
     }
 
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()> {
-        list::find(self.dir()?, marker, visit).map_err(|error| self.fail("", &error))
+        list::find(&*self.dir()?, marker, visit).map_err(|error| self.fail("", &error))
     }
 
     fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
         let Some(dir) = self.try_dir()? else { return Ok(()) };
-        list::list(dir, visit, &|name, error| self.fail(name, error))
+        list::list(&dir, visit, &|name, error| self.fail(name, error))
     }
 
     fn read(&self, path: &RelPath) -> Result<Opened> {
@@ -117,51 +194,77 @@ impl Storage for Local {
         }
     }
 
-    fn get_small(&self, name: &str, limit: u64) -> Result<Option<Vec<u8>>> {
-        let fail = |error: io::Error| self.fail(name, &error);
-        let Some(dir) = self.try_dir()? else { return Ok(None) };
-        let file = match dir.open_file(name) {
-            Ok(Some(file)) => file,
-            Ok(None) => return Err(Error::new(Code::NotARegularFile, format!("{name}: not a regular file"))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(fail(error)),
-        };
-        let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes).map_err(fail)?;
-        Ok(Some(bytes))
+    fn get_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
+        self.read_small(name, limit)
     }
 
-    fn put_small(&self, name: &str, bytes: &[u8]) -> Result<()> {
-        let dir = self.dir()?;
-        let temporary = format!("{STAGE_PREFIX}{name}");
-        let write = || {
-            // What a killed process left there is overwritten by nobody else: it is removed, then created anew.
-            dir.remove_file(&temporary)?;
-            let mut file = dir.create(&temporary, 0o644)?;
-            file.write_all(bytes)?;
-            file.sync_all()?;
-            dir.rename(&temporary, dir, name)
-        };
-        write().map_err(|error| {
-            let _ = dir.remove_file(&temporary);
-            self.fail(name, &error)
-        })
+    fn put_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
+        self.write_small(name, bytes, expected)
     }
 
-    fn open_stage(&self, token: &str) -> Result<Stage> {
-        self.new_stage(token)
+    fn remove_small(&self, name: &str) -> Result<()> {
+        let Some(dir) = self.try_dir()? else { return Ok(()) };
+        dir.remove_file(name).and_then(|()| dir.sync()).map_err(|error| self.fail(name, &error))
+    }
+
+    fn own_names(&self, prefix: &str) -> Result<Vec<String>> {
+        self.list_own(prefix)
+    }
+
+    fn disturbed(&self, journal: &str) -> Result<bool> {
+        let Some(dir) = self.try_dir()? else { return Ok(false) };
+        let there = |name: &str| dir.kind(name).map(|kind| kind.is_some()).map_err(|error| self.fail(name, &error));
+        Ok(there(LOCK)? || there(journal)?)
+    }
+
+    fn lock(&self, holder: &[u8], waiting: &dyn Fn(Duration) -> Result<()>) -> Result<Box<dyn Guard>> {
+        self.acquire(holder, waiting)
+    }
+
+    fn is_locked(&self) -> Result<bool> {
+        let Some(dir) = self.try_dir()? else { return Ok(false) };
+        match dir.open_file(LOCK) {
+            Ok(Some(file)) => Dir::is_locked(&file).map_err(|error| self.fail(LOCK, &error)),
+            Ok(None) => Ok(false),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(self.fail(LOCK, &error)),
+        }
+    }
+
+    fn sweep_stages(&self, keep: &[Stage]) -> Result<()> {
+        let keep: Vec<String> = keep.iter().map(Stage::name).collect();
+        for name in self.own_names(STAGE_PREFIX)?.iter().filter(|name| !keep.contains(name)) {
+            self.sweep(name)?;
+        }
+        Ok(())
+    }
+
+    fn open_stage(&self, stage: &Stage) -> Result<()> {
+        self.new_stage(stage)
     }
 
     fn stage_all(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>> {
         self.fill_stage(stage, jobs, cancel)
     }
 
-    fn commit_all(&self, stage: &Stage, commits: &[Commit<'_>]) -> Result<()> {
+    fn flush_stage(&self, stage: &Stage, jobs: usize) -> Result<()> {
+        self.sync_stage(stage, jobs)
+    }
+
+    fn staged(&self, stage: &Stage, job: usize, limit: u64) -> Result<Option<Vec<u8>>> {
+        self.read_staged(stage, job, limit)
+    }
+
+    fn commit_all(&self, stage: &Stage, _: &[Job<'_>], commits: &[Commit<'_>]) -> Result<()> {
         self.empty_stage(stage, commits)
     }
 
-    fn close_stage(&self, stage: Stage, undo: bool) -> Result<()> {
-        self.drop_stage(&stage, undo)
+    fn remove_created(&self, _: &Stage, _: &[&RelPath]) -> Result<()> {
+        Ok(())
+    }
+
+    fn close_stage(&self, stage: &Stage) -> Result<()> {
+        self.sweep(&stage.name())
     }
 
     fn make_dirs(&self, paths: &[&str]) -> Result<()> {
@@ -172,33 +275,45 @@ impl Storage for Local {
         Ok(())
     }
 
+    fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        let found = std::cell::RefCell::new(Vec::with_capacity(paths.len()));
+        let look = |dir: &Dir, name: &str| {
+            found.borrow_mut().push(dir.kind(name)?.is_some());
+            Ok(())
+        };
+        let gone = || {
+            found.borrow_mut().push(false);
+            Ok(())
+        };
+        self.each_parent(paths, look, gone)?;
+        let mut found = found.into_inner();
+        found.resize(paths.len(), false);
+        Ok(found)
+    }
+
     fn remove_many(&self, paths: &[&RelPath]) -> Result<()> {
-        let Some(dir) = self.try_dir()? else { return Ok(()) };
-        let mut parents = Parents::new(dir);
+        self.each_parent(paths, Dir::remove_file, || Ok(()))
+    }
+
+    fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()> {
         for path in paths {
-            match parents.of(path.as_str()) {
-                Ok(parent) => parent.remove_file(path.file_name()),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-                Err(error) => Err(error),
-            }
-            .map_err(|error| self.fail(path.as_str(), &error))?;
+            // One at a time: a handle on a directory that goes is of no use for the next.
+            self.each_parent(&[path], |dir, name| dir.remove_dir(name).map(|_| ()), || Ok(()))?;
         }
         Ok(())
     }
 
-    fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()> {
+    fn flush_dirs(&self, paths: &[&str]) -> Result<()> {
         let Some(dir) = self.try_dir()? else { return Ok(()) };
+        if paths.len() > FEW {
+            return dir.sync_all().map_err(|error| self.fail("", &error));
+        }
         for path in paths {
-            let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-            let removed = match above {
-                "" => dir.remove_dir(name),
-                above => match dir.open_dir(above) {
-                    Ok(parent) => parent.remove_dir(name),
-                    Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-                    Err(error) => Err(error),
-                },
-            };
-            removed.map_err(|error| self.fail(path, &error))?;
+            let synced = if path.is_empty() { dir.sync() } else { dir.open_dir(path).and_then(|dir| dir.sync()) };
+            match synced {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                synced => synced.map_err(|error| self.fail(path, &error))?,
+            }
         }
         Ok(())
     }

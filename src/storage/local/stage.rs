@@ -1,15 +1,15 @@
 //! Stages: a private directory beside the published files, so that a rename is all that makes an output visible.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 
 use super::dir::Dir;
-use super::{Local, Parents, existing};
+use super::{FEW, Local, Parents};
 use crate::digest::pass;
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::pool;
 use crate::storage::StageError::{Place, Source};
-use crate::storage::{Commit, Job, STAGE_PREFIX, Stage, StageError, mismatch, size_mismatch};
+use crate::storage::{Commit, Job, Stage, StageError, mismatch, size_mismatch};
 
 type StageResult = std::result::Result<(), StageError>;
 
@@ -17,37 +17,24 @@ type StageResult = std::result::Result<(), StageError>;
 const SHARD: usize = 256;
 const PRIVATE_DIR: u32 = 0o700;
 
-fn name(stage: &Stage) -> String {
-    format!("{STAGE_PREFIX}{}", stage.token)
+fn shard_of(job: usize) -> String {
+    (job / SHARD).to_string()
 }
 
-fn staged(job: usize) -> (String, String) {
-    ((job / SHARD).to_string(), job.to_string())
+fn gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound
 }
 
 impl Local {
-    pub(super) fn new_stage(&self, token: &str) -> Result<Stage> {
-        let mut stage = Stage { token: token.to_owned(), made: 0 };
-        let fail = |error: io::Error| self.fail("", &error);
-        let mut make = || {
-            let (above, missing) = existing(&self.root);
-            let mut root = Dir::open_root(&above)?;
-            for level in &missing {
-                stage.made += usize::from(root.make_one(level, self.modes.directory)?);
-                root = root.open_dir(level)?;
-            }
-            if let Some(below) = self.below.below() {
-                stage.made += root.make_dir(below.as_str(), self.modes.directory)?.1;
-            }
-            self.open()?.make_one(&name(&stage), PRIVATE_DIR)
-        };
-        match make().map_err(fail) {
-            Ok(true) => Ok(stage),
-            Ok(false) => Err(Error::new(Code::StorageError, format!("{}: it is there already", name(&stage)))),
-            Err(error) => {
-                self.unmake(stage.made);
-                Err(error)
-            }
+    fn stage_dir(&self, stage: &Stage) -> Result<Dir> {
+        self.dir()?.open_dir(&stage.name()).map_err(|error| self.fail(stage.name(), &error))
+    }
+
+    pub(super) fn new_stage(&self, stage: &Stage) -> Result<()> {
+        match self.dir()?.make_one(&stage.name(), PRIVATE_DIR) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Error::new(Code::StorageError, format!("{}: it is there already", stage.name()))),
+            Err(error) => Err(self.fail(stage.name(), &error)),
         }
     }
 
@@ -64,10 +51,10 @@ impl Local {
     }
 
     fn shards(&self, stage: &Stage, jobs: usize) -> Result<Vec<Dir>> {
-        let fail = |error: io::Error| self.fail(&name(stage), &error);
-        let dir = self.dir()?.open_dir(&name(stage)).map_err(fail)?;
+        let dir = self.stage_dir(stage)?;
         let shard = |at: usize| dir.make_dir(&at.to_string(), PRIVATE_DIR).map(|(dir, _)| dir);
-        (0..jobs.div_ceil(SHARD)).map(shard).collect::<io::Result<_>>().map_err(fail)
+        let made = (0..jobs.div_ceil(SHARD)).map(shard).collect::<io::Result<_>>();
+        made.map_err(|error| self.fail(stage.name(), &error))
     }
 
     fn fill_one(&self, shard: &Dir, at: usize, job: &Job<'_>, cancel: &Cancel) -> StageResult {
@@ -75,8 +62,8 @@ impl Local {
         if opened.size != job.size {
             return Err(Source(size_mismatch(job.path, job.size, opened.size)));
         }
-        let fail = |error: io::Error| Place(self.fail(job.path.as_str(), &error));
-        let mut file = shard.create(&staged(at).1, self.modes.file).map_err(fail)?;
+        let fail = |error: io::Error| Place(self.fail(job.path, &error));
+        let mut file = shard.create(&at.to_string(), self.modes.file).map_err(fail)?;
         // Reading and writing share one pass; which of the two failed is kept aside.
         let mut written = Ok(());
         let passed = pass(&mut opened.body, job.size, |bytes| {
@@ -88,50 +75,85 @@ impl Local {
         mismatch(job.path, (job.size, &job.sha256), (size, &sha256)).map_err(Source)
     }
 
+    pub(super) fn sync_stage(&self, stage: &Stage, jobs: usize) -> Result<()> {
+        let dir = self.stage_dir(stage)?;
+        let sync = || {
+            if jobs > FEW {
+                return dir.sync_all();
+            }
+            for job in 0..jobs {
+                if let Some(file) = dir.open_file(&format!("{}/{job}", shard_of(job)))? {
+                    file.sync_all()?;
+                }
+            }
+            for shard in 0..jobs.div_ceil(SHARD) {
+                dir.open_dir(&shard.to_string())?.sync()?;
+            }
+            dir.sync()
+        };
+        sync().map_err(|error| self.fail(stage.name(), &error))
+    }
+
+    pub(super) fn read_staged(&self, stage: &Stage, job: usize, limit: u64) -> Result<Option<Vec<u8>>> {
+        let read = || -> io::Result<Option<Vec<u8>>> {
+            let dir = self.open()?.open_dir(&stage.name())?;
+            let Some(file) = dir.open_file(&format!("{}/{job}", shard_of(job)))? else { return Ok(None) };
+            let mut bytes = Vec::new();
+            file.take(limit).read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        };
+        match read() {
+            Err(error) if gone(&error) => Ok(None),
+            result => result.map_err(|error| self.fail(stage.name(), &error)),
+        }
+    }
+
     pub(super) fn empty_stage(&self, stage: &Stage, commits: &[Commit<'_>]) -> Result<()> {
-        let dir = self.dir()?;
-        let from = dir.open_dir(&name(stage)).map_err(|error| self.fail(&name(stage), &error))?;
-        let (mut shards, mut parents) = (Parents::new(&from), Parents::new(dir));
+        let (dir, from) = (self.dir()?, self.stage_dir(stage)?);
+        let (mut shards, mut parents) = (Parents::new(&from), Parents::new(&dir));
         for commit in commits {
-            let (shard, number) = staged(commit.job);
-            let mut rename = || {
-                let shard = shards.of(&format!("{shard}/{number}"))?;
+            let number = commit.job.to_string();
+            let mut rename = || -> io::Result<()> {
+                let shard = shards.of(&format!("{}/{number}", shard_of(commit.job)))?;
                 let into = parents.of(commit.path.as_str())?;
-                if commit.replace {
-                    shard.rename(&number, into, commit.path.file_name())
+                let name = commit.path.file_name();
+                let renamed = if commit.replace {
+                    shard.rename(&number, into, name)
                 } else {
-                    shard.rename_new(&number, into, commit.path.file_name())
+                    shard.rename_new(&number, into, name)
+                };
+                match renamed {
+                    // Committed before, by who was cut short.
+                    Err(_) if shard.kind(&number)?.is_none() => Ok(()),
+                    // Linked before, and not yet unlinked.
+                    Err(_) if shard.same(&number, into, name)? => shard.remove_file(&number),
+                    renamed => renamed,
                 }
             };
-            rename().map_err(|error| self.fail(commit.path.as_str(), &error))?;
+            rename().map_err(|error| self.refused(commit, &error))?;
         }
         Ok(())
     }
 
-    pub(super) fn drop_stage(&self, stage: &Stage, undo: bool) -> Result<()> {
-        let dir = self.dir()?;
-        let clear = || {
-            dir.open_dir(&name(stage))?.clear()?;
-            dir.remove_dir(&name(stage))
+    fn refused(&self, commit: &Commit<'_>, error: &io::Error) -> Error {
+        use io::ErrorKind as K;
+        if matches!(error.kind(), K::AlreadyExists | K::IsADirectory | K::NotADirectory | K::DirectoryNotEmpty) {
+            let path = self.path().join(commit.path.as_str());
+            let message = format!("{}: something that is not ours took this name meanwhile", path.display());
+            return Error::new(Code::CommitIncomplete, message).hint("move it aside; the next run finishes the rest");
+        }
+        self.fail(commit.path, error)
+    }
+
+    /// Removes a stage with all that lies in it, or a file of ours that stood on its way.
+    pub(super) fn sweep(&self, name: &str) -> Result<()> {
+        let Some(dir) = self.try_dir()? else { return Ok(()) };
+        let clear = || match dir.open_dir(name) {
+            Err(error) if gone(&error) => Ok(()),
+            // With NOFOLLOW a link is no directory either: the link itself goes.
+            Err(_) => dir.remove_file(name),
+            Ok(stage) => stage.clear().and_then(|()| dir.remove_dir(name)).map(|_| ()),
         };
-        clear().map_err(|error| self.fail(&name(stage), &error))?;
-        if undo {
-            self.unmake(stage.made);
-        }
-        Ok(())
-    }
-
-    /// Takes back the directories that were made for a stage, as far as they are empty.
-    fn unmake(&self, levels: usize) {
-        let mut path = self.path();
-        for _ in 0..levels {
-            let (Some(parent), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str())) else {
-                return;
-            };
-            if !Dir::open_root(parent).and_then(|dir| dir.remove_dir(name)).unwrap_or(false) {
-                return;
-            }
-            path.pop();
-        }
+        clear().map_err(|error| self.fail(name, &error))
     }
 }

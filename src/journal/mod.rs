@@ -1,0 +1,219 @@
+//! Journals: what a command is about to do at a destination, written before it does it, so that whoever comes after a
+//! crash knows what is ours and what is still to be done. Pure: values in, values out.
+
+mod recover;
+
+use serde::{Deserialize, Serialize};
+
+pub use recover::{Cure, cure};
+
+use crate::digest::Digest;
+use crate::host::Holder;
+use crate::names::JOURNAL_PREFIX;
+use crate::path::RelPath;
+use crate::timestamp::Timestamp;
+
+/// The journal schema that this version reads and writes.
+const SCHEMA_VERSION: u64 = 1;
+/// The largest journal, in bytes.
+pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
+
+/// How far a command has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// Nothing a reader could see has changed.
+    Staging,
+    /// The commit point is passed: it goes forward only.
+    Committing,
+}
+
+/// What kind of command it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// A publication.
+    Publish,
+    /// Pruning.
+    Prune,
+}
+
+/// One step after the commit point. Done twice, it does nothing more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Operation {
+    /// Removes an output.
+    Remove {
+        /// Its path.
+        path: RelPath,
+    },
+    /// Removes a directory if it is empty.
+    RemoveDir {
+        /// Its path.
+        path: String,
+    },
+    /// Makes a directory.
+    MakeDir {
+        /// Its path.
+        path: String,
+    },
+    /// Gives a staged output a name that is free.
+    Create {
+        /// The name.
+        path: RelPath,
+        /// Which job of the stage.
+        job: usize,
+        /// The digest of its bytes.
+        sha256: Digest,
+        /// How many bytes it has.
+        size: u64,
+    },
+    /// Gives a staged output the name of a recorded one.
+    Replace {
+        /// The name.
+        path: RelPath,
+        /// Which job of the stage.
+        job: usize,
+        /// The digest of its bytes.
+        sha256: Digest,
+        /// How many bytes it has.
+        size: u64,
+    },
+}
+
+/// A journal.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Journal {
+    schema_version: u64,
+    /// How far the command has come.
+    pub phase: Phase,
+    /// What kind it is.
+    pub kind: Kind,
+    /// The pipeline that it acts for.
+    pub pipeline_id: String,
+    /// The destination of that pipeline.
+    pub destination_id: String,
+    /// The source that is published.
+    pub source_id: String,
+    /// Its content digest.
+    pub source_digest: Digest,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// Who holds the destination.
+    pub holder: Holder,
+    /// The token of its stage.
+    pub stage: String,
+    /// Whether an earlier publication of this owner was cut short where only its source can finish it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub dirty: bool,
+    /// What is done after the commit point, in this order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub operations: Vec<Operation>,
+    /// Which job of the stage is the state that will stand, and its digest.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target: Option<Target>,
+}
+
+/// The state that stands once the operations are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// Which job of the stage it is.
+    pub job: usize,
+    /// The digest of its bytes.
+    pub sha256: Digest,
+}
+
+/// What a journal is begun with.
+pub struct Begin<'a> {
+    /// What kind of command it is.
+    pub kind: Kind,
+    /// The pipeline.
+    pub pipeline_id: &'a str,
+    /// The destination.
+    pub destination_id: &'a str,
+    /// The source.
+    pub source_id: &'a str,
+    /// Its content digest.
+    pub source_digest: Digest,
+    /// When it begins.
+    pub started_at: Timestamp,
+    /// Who holds the destination.
+    pub holder: Holder,
+    /// The token of the stage.
+    pub stage: &'a str,
+    /// Whether the destination was dirty before.
+    pub dirty: bool,
+}
+
+impl Journal {
+    /// A journal in its first phase.
+    pub fn begin(begin: Begin<'_>) -> Journal {
+        Journal {
+            schema_version: SCHEMA_VERSION,
+            phase: Phase::Staging,
+            kind: begin.kind,
+            pipeline_id: begin.pipeline_id.to_owned(),
+            destination_id: begin.destination_id.to_owned(),
+            source_id: begin.source_id.to_owned(),
+            source_digest: begin.source_digest,
+            started_at: begin.started_at,
+            holder: begin.holder,
+            stage: begin.stage.to_owned(),
+            dirty: begin.dirty,
+            operations: Vec::new(),
+            target: None,
+        }
+    }
+
+    /// The same past its commit point.
+    #[must_use]
+    pub fn commit(self, operations: Vec<Operation>, target: Target) -> Journal {
+        Journal { phase: Phase::Committing, operations, target: Some(target), ..self }
+    }
+
+    /// Reads a journal. The error says what is wrong with it.
+    pub fn parse(bytes: &[u8]) -> Result<Journal, String> {
+        let journal: Journal = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        match (journal.schema_version, journal.phase, journal.target) {
+            (SCHEMA_VERSION, Phase::Committing, None) => Err("past its commit point, and no target".to_owned()),
+            (SCHEMA_VERSION, ..) if !is_token(&journal.stage) => Err(format!("stage: {:?}", journal.stage)),
+            (SCHEMA_VERSION, ..) => Ok(journal),
+            (other, ..) => Err(format!("journal schema version {other} can't be read by this version")),
+        }
+    }
+
+    /// The journal as it is written.
+    pub fn to_json(&self) -> Vec<u8> {
+        // These types can't fail to serialise: no maps, no failing implementations.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The paths that it creates or replaces.
+    pub fn written(&self) -> impl Iterator<Item = &RelPath> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Create { path, .. } | Operation::Replace { path, .. } => Some(path),
+            _ => None,
+        })
+    }
+
+    /// The paths that it creates.
+    pub fn created(&self) -> impl Iterator<Item = &RelPath> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Create { path, .. } => Some(path),
+            _ => None,
+        })
+    }
+}
+
+/// Tokens become names: nothing but letters and digits may stand in one.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.len() <= 64 && text.bytes().all(|b| b.is_ascii_alphanumeric())
+}
+
+/// The journal's name: `.distributor.journal-` and 16 hex digits of the SHA-256 of pipeline id, NUL, destination id.
+pub fn name(pipeline_id: &str, destination_id: &str) -> String {
+    let owner = Digest::of(format!("{pipeline_id}\0{destination_id}").as_bytes()).hex();
+    format!("{JOURNAL_PREFIX}{}.json", &owner[..16])
+}

@@ -1,0 +1,24 @@
+//! What is to be done about a journal that was left behind.
+
+use super::{Journal, Phase};
+use crate::digest::Digest;
+
+/// What heals a destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cure {
+    /// Nothing was published: stage and journal go.
+    Discard,
+    /// Everything was published: stage and journal go.
+    Settle,
+    /// The operations are done again from where they were, then the state is written.
+    Finish,
+}
+
+/// What `journal` needs, where the state file's bytes have the digest `state`.
+pub fn cure(journal: &Journal, state: Option<Digest>) -> Cure {
+    match (journal.phase, journal.target) {
+        (Phase::Committing, Some(target)) if state == Some(target.sha256) => Cure::Settle,
+        (Phase::Committing, Some(_)) => Cure::Finish,
+        _ => Cure::Discard,
+    }
+}

@@ -1,0 +1,226 @@
+//! Staging, the commit point, and what comes after it.
+
+use std::collections::BTreeSet;
+
+use super::{Publication, ReadState, invalid_bundle};
+use crate::bundle::finding;
+use crate::digest::Digest;
+use crate::error::{Code, Error, Result};
+use crate::journal::{self, Begin, Journal, Kind, Operation, Target};
+use crate::names::STATE;
+use crate::path::{self, RelPath};
+use crate::plan::{Change, Plan};
+use crate::state;
+use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Stage, StageError, Version};
+
+/// How many operations are done before the lock is looked at again.
+const BATCH: usize = 1000;
+
+impl Publication<'_> {
+    /// Carries out `plan`.
+    pub(super) fn execute(&self, guard: &dyn Guard, plan: &Plan, read: &ReadState, dirty: bool) -> Result<()> {
+        let stage = Stage((self.world.token)());
+        let begun = self.begin(&stage, dirty);
+        let name = journal::name(&begun.pipeline_id, &begun.destination_id);
+        self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
+        let state = plan.state(&self.wanted, read.valid(), &begun.started_at).to_json();
+        let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
+        // The state is staged with the outputs. It never gets a name from there: the path is for messages.
+        let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
+        let mut jobs = self.jobs(plan);
+        jobs.push(Job {
+            path: &unnamed,
+            size: state.len() as u64,
+            sha256: target.sha256,
+            body: Body::Bytes(state.as_bytes()),
+        });
+        let staged = self.stage(guard, &stage, plan, &jobs).and_then(|()| {
+            let committing = begun.commit(plan.operations(), target);
+            self.target.put_small(&name, &committing.to_json(), Expected::Any).map(|()| committing)
+        });
+        match staged {
+            Ok(journal) => self.finish(guard, &name, &journal, &jobs, read.version()),
+            Err(error) => {
+                // The journal first: one that is past its commit point must never outlive its stage. What can't be
+                // removed now is removed by the next command; the first failure is the one to tell.
+                let removed = if dirty { Ok(()) } else { self.target.remove_small(&name) };
+                let _ = removed.and_then(|()| self.target.close_stage(&stage));
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&self, stage: &Stage, dirty: bool) -> Journal {
+        Journal::begin(Begin {
+            kind: Kind::Publish,
+            pipeline_id: self.wanted.pipeline_id,
+            destination_id: &self.wanted.destination.id,
+            source_id: &self.wanted.manifest.id,
+            source_digest: self.wanted.manifest.digest,
+            started_at: (self.world.now)(),
+            holder: self.world.holder.clone(),
+            stage: &stage.0,
+            dirty,
+        })
+    }
+
+    fn jobs<'a>(&'a self, plan: &'a Plan) -> Vec<Job<'a>> {
+        let outputs = plan.outputs.iter().map(|planned| &planned.output);
+        outputs
+            .map(|output| Job {
+                path: &output.path,
+                size: output.size,
+                sha256: output.sha256,
+                body: Body::File(self.source, &output.source_path),
+            })
+            .collect()
+    }
+
+    /// All that happens before the commit point.
+    fn stage(&self, guard: &dyn Guard, stage: &Stage, plan: &Plan, jobs: &[Job<'_>]) -> Result<()> {
+        self.target.open_stage(stage)?;
+        let mut details = Vec::new();
+        let results = self.target.stage_all(stage, jobs, self.world.cancel);
+        self.world.cancel.check()?;
+        for (job, result) in jobs.iter().zip(results) {
+            match result {
+                Ok(()) => {}
+                Err(StageError::Place(error)) => return Err(error),
+                Err(StageError::Source(error)) => details.push(finding(job.path, error)),
+            }
+        }
+        invalid_bundle(details).map_or(Ok(()), Err)?;
+        self.target.flush_stage(stage, jobs.len())?;
+        self.look_again(plan)?;
+        self.world.cancel.check()?;
+        guard.check()
+    }
+
+    /// Names that should be free, looked at once more: staging may have taken its time.
+    fn look_again(&self, plan: &Plan) -> Result<()> {
+        let created = plan.outputs.iter().filter(|planned| planned.change == Change::Create);
+        let cleared: BTreeSet<&str> = plan.clear_dirs.iter().map(String::as_str).collect();
+        let in_the_way: BTreeSet<&str> = plan.in_the_way.iter().map(RelPath::as_str).collect();
+        let created: Vec<&RelPath> = created
+            .map(|planned| &planned.output.path)
+            .filter(|path| !cleared.contains(path.as_str()) && !in_the_way.contains(path.as_str()))
+            .filter(|path| !path.ancestors().any(|above| in_the_way.contains(above)))
+            .collect();
+        let taken = self.target.exist_many(&created)?;
+        match created.iter().zip(taken).find(|(_, taken)| *taken) {
+            None => Ok(()),
+            Some((path, _)) => {
+                let message = format!("{path}: something that is not ours took this name while the bundle was copied");
+                Err(Error::new(Code::UnmanagedContent, message).hint("move it aside, or choose another path"))
+            }
+        }
+    }
+
+    /// All that happens after the commit point; done again after a crash, it goes on from where it was.
+    pub(super) fn finish(
+        &self,
+        guard: &dyn Guard,
+        name: &str,
+        journal: &Journal,
+        jobs: &[Job<'_>],
+        old: Option<&Version>,
+    ) -> Result<()> {
+        let stage = Stage(journal.stage.clone());
+        let finished = self.carry_out(guard, &stage, journal, jobs, old);
+        if finished.is_err() && self.target.recovery() == Recovery::DirtyMark {
+            // What is new goes again; what was overwritten stays, and the journal marks it.
+            let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
+        }
+        finished?;
+        self.target.remove_small(name)?;
+        self.target.close_stage(&stage)
+    }
+
+    fn carry_out(
+        &self,
+        guard: &dyn Guard,
+        stage: &Stage,
+        journal: &Journal,
+        jobs: &[Job<'_>],
+        old: Option<&Version>,
+    ) -> Result<()> {
+        let same_kind = |a: &Operation, b: &Operation| kind(a) == kind(b);
+        for group in journal.operations.chunk_by(same_kind) {
+            for batch in group.chunks(BATCH) {
+                guard.check()?;
+                self.apply(stage, jobs, batch)?;
+            }
+        }
+        self.target.flush_dirs(&touched(&journal.operations))?;
+        let bytes = self.state_bytes(stage, journal, jobs)?;
+        guard.check()?;
+        self.target.put_small(STATE, &bytes, Expected::Version(old))
+    }
+
+    /// The bytes of the state that will stand.
+    fn state_bytes(&self, stage: &Stage, journal: &Journal, jobs: &[Job<'_>]) -> Result<Vec<u8>> {
+        let lost = || {
+            let message = format!("{}: {} is not whole", self.target.describe(), stage.name());
+            Error::new(Code::CommitIncomplete, message)
+                .hint("it was cut short, and what was staged is gone: move its journal aside and publish anew")
+        };
+        let target = journal.target.ok_or_else(lost)?;
+        if let Some(Job { body: Body::Bytes(bytes), .. }) = jobs.get(target.job) {
+            return Ok(bytes.to_vec());
+        }
+        let bytes = self.target.staged(stage, target.job, state::MAX_BYTES)?.ok_or_else(lost)?;
+        if Digest::of(&bytes) == target.sha256 { Ok(bytes) } else { Err(lost()) }
+    }
+
+    /// Applies operations of one kind.
+    fn apply(&self, stage: &Stage, jobs: &[Job<'_>], operations: &[Operation]) -> Result<()> {
+        let (mut files, mut dirs, mut commits) = (Vec::new(), Vec::new(), Vec::new());
+        for operation in operations {
+            match operation {
+                Operation::Remove { path } => files.push(path),
+                Operation::RemoveDir { path } | Operation::MakeDir { path } => dirs.push(path.as_str()),
+                Operation::Create { path, job, .. } => commits.push(Commit { job: *job, path, replace: false }),
+                Operation::Replace { path, job, .. } => commits.push(Commit { job: *job, path, replace: true }),
+            }
+        }
+        match operations.first() {
+            Some(Operation::Remove { .. }) => self.target.remove_many(&files),
+            Some(Operation::RemoveDir { .. }) => self.target.remove_empty_dirs(&dirs),
+            Some(Operation::MakeDir { .. }) => self.target.make_dirs(&dirs),
+            Some(_) => self.target.commit_all(stage, jobs, &commits),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ReadState {
+    pub(super) fn version(&self) -> Option<&Version> {
+        self.small.as_ref().map(|small| &small.version)
+    }
+}
+
+/// Operations of one kind are done together, in their order.
+fn kind(operation: &Operation) -> u8 {
+    match operation {
+        Operation::Remove { .. } => 0,
+        Operation::RemoveDir { .. } => 1,
+        Operation::MakeDir { .. } => 2,
+        Operation::Create { .. } | Operation::Replace { .. } => 3,
+    }
+}
+
+/// The directories whose names the operations change.
+fn touched(operations: &[Operation]) -> Vec<&str> {
+    let all: BTreeSet<&str> = operations
+        .iter()
+        .map(|operation| match operation {
+            Operation::Remove { path } | Operation::Create { path, .. } | Operation::Replace { path, .. } => {
+                path.parent().unwrap_or_default()
+            }
+            Operation::RemoveDir { path } | Operation::MakeDir { path } => {
+                path::ancestors(path).next().unwrap_or_default()
+            }
+        })
+        .collect();
+    all.into_iter().collect()
+}
