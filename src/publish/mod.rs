@@ -13,7 +13,7 @@ use crate::host::{Cancel, Holder};
 use crate::journal::{self, Journal, Phase};
 use crate::names::{JOURNAL_PREFIX, STATE};
 use crate::path::{BundlePath, RelPath};
-use crate::plan::{Decision, Plan, Survey, Wanted, decide, plan};
+use crate::plan::{Action, Decision, Plan, Survey, Wanted, decide, plan};
 use crate::state::{self, State};
 use crate::storage::{Guard, Small, Stage, Storage};
 use crate::timestamp::Timestamp;
@@ -106,9 +106,14 @@ impl Publication<'_> {
         let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
         if !self.target.disturbed(&journal)? {
             // The fast path: who finds nothing to do, or may not do it, needs no lock.
-            let decision = decide(&self.wanted, self.read_state()?.parsed.as_ref())?;
+            let read = self.read_state()?;
+            let decision = decide(&self.wanted, read.parsed.as_ref())?;
             if decision.action.is_skip() {
                 return Ok(Published { decision, plan: None, warnings: Vec::new() });
+            }
+            // Not even a lock file goes into a directory that is somebody else's.
+            if decision.action == Action::PublishNew {
+                self.plan(&decision, &read, &[])?;
             }
         }
         let guard = self.lock()?;
