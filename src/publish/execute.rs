@@ -132,8 +132,8 @@ impl Publication<'_> {
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }
         finished?;
-        self.target.remove_small(name)?;
-        self.target.close_stage(&stage)
+        self.target.close_stage(&stage)?;
+        self.target.remove_small(name)
     }
 
     fn carry_out(
@@ -145,7 +145,7 @@ impl Publication<'_> {
         old: Option<&Version>,
     ) -> Result<()> {
         let same_kind = |a: &Operation, b: &Operation| kind(a) == kind(b);
-        for group in journal.operations.chunk_by(same_kind) {
+        for group in self.open_operations(stage, journal)?.chunk_by(same_kind) {
             for batch in group.chunks(BATCH) {
                 guard.check()?;
                 self.apply(stage, jobs, batch)?;
@@ -155,6 +155,23 @@ impl Publication<'_> {
         let bytes = self.state_bytes(stage, journal, jobs)?;
         guard.check()?;
         self.target.put_small(STATE, &bytes, Expected::Version(old))
+    }
+
+    /// The operations that may still have to be done. Once the first output has its name all before it is done, and
+    /// must not be done again: what it removes may by now be that output, where case does not count.
+    fn open_operations<'a>(&self, stage: &Stage, journal: &'a Journal) -> Result<&'a [Operation]> {
+        let operations = journal.operations.as_slice();
+        let first = operations.iter().enumerate().find_map(|(at, operation)| match operation {
+            Operation::Create { job, .. } | Operation::Replace { job, .. } => Some((at, *job)),
+            _ => None,
+        });
+        match first {
+            Some((at, job)) if self.target.recovery() == Recovery::Redo => {
+                let waits = self.target.staged(stage, job, 0)?.is_some();
+                Ok(if waits { operations } else { &operations[at..] })
+            }
+            _ => Ok(operations),
+        }
     }
 
     /// The bytes of the state that will stand.

@@ -11,8 +11,8 @@ use std::time::Duration;
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::{Cancel, Holder};
 use crate::journal::{self, Journal, Phase};
-use crate::names::{JOURNAL_PREFIX, STATE};
-use crate::path::{BundlePath, RelPath};
+use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
+use crate::path::{BundlePath, RESERVED, RelPath};
 use crate::plan::{Action, Decision, Plan, Survey, Wanted, decide, plan};
 use crate::state::{self, State};
 use crate::storage::{Guard, Small, Stage, Storage};
@@ -118,7 +118,8 @@ impl Publication<'_> {
         }
         let guard = self.lock()?;
         let published = self.locked(guard.as_ref(), &journal);
-        let mark = self.target.own_names(JOURNAL_PREFIX).map_or(true, |names| !names.is_empty());
+        let left = |name: &String| name != STATE && name != LOCK;
+        let mark = self.target.own_names(RESERVED).map_or(true, |names| names.iter().any(left));
         let released = guard.release(mark);
         let published = published?;
         released.map(|()| published)

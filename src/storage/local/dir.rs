@@ -188,9 +188,14 @@ impl Dir {
         }
     }
 
-    /// Removes a file; one that is gone is fine.
+    /// Removes a file; one that is gone, with a directory in its place or not, is fine.
     pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
-        gone_is_fine(rustix::fs::unlinkat(&self.0, name, AtFlags::empty()))
+        match rustix::fs::unlinkat(&self.0, name, AtFlags::empty()) {
+            Err(Errno::ISDIR) => Ok(()),
+            // Some file systems, and POSIX, say so instead.
+            Err(Errno::PERM) if self.kind(name)? == Some(FileType::Directory) => Ok(()),
+            result => gone_is_fine(result),
+        }
     }
 
     /// Removes a directory if it is empty; `false` where it is not, or is no directory at all.

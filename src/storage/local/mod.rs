@@ -146,7 +146,7 @@ impl Local {
             let name = path.rsplit('/').next().unwrap_or_default();
             match parents.of(path) {
                 Ok(parent) => work(parent, name),
-                Err(error) if error.kind() == io::ErrorKind::NotFound => gone(),
+                Err(error) if is_gone(&error) => gone(),
                 Err(error) => Err(error),
             }
             .map_err(|error| self.fail(path, &error))?;
@@ -311,12 +311,17 @@ impl Storage for Local {
         for path in paths {
             let synced = if path.is_empty() { dir.sync() } else { dir.open_dir(path).and_then(|dir| dir.sync()) };
             match synced {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if is_gone(&error) => {}
                 synced => synced.map_err(|error| self.fail(path, &error))?,
             }
         }
         Ok(())
     }
+}
+
+/// Whether a path is gone: it is not there, or a file stands where a directory above it was.
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 fn opened(file: std::fs::File) -> io::Result<Opened> {

@@ -1,0 +1,10 @@
+//! The storage interface and what is built on it: the promises of every backend, and publications that die at any call.
+#![allow(clippy::unwrap_used)]
+// A method as it is does not fit where any lifetime must do.
+#![allow(clippy::redundant_closure_for_method_calls)]
+
+mod memory;
+mod mortal;
+mod races;
+mod scene;
+mod sweep;

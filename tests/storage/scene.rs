@@ -1,0 +1,145 @@
+//! A source with two bundles of one id, and a destination to publish them to.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use distributor::bundle::{Maker, load};
+use distributor::config::{self, Config};
+use distributor::error::Result;
+use distributor::host::{Cancel, Holder, Host};
+use distributor::path::{BundlePath, RelPath};
+use distributor::plan::Wanted;
+use distributor::publish::{Publication, Published, World};
+use distributor::storage::{Local, Modes, Storage};
+use distributor::timestamp::Timestamp;
+
+/// Paths and bytes.
+pub(crate) type Files = &'static [(&'static str, &'static str)];
+
+/// The older bundle.
+pub(crate) const OLD: Files =
+    &[("a.txt", "a1"), ("b/c.txt", "c1"), ("drop/x.txt", "x1"), ("index.html", "i1"), ("turn", "file")];
+/// The newer one: `a.txt` and `index.html` change, `b/c.txt` does not, `drop` goes, `new` comes, `turn` turns into a
+/// directory, and a name changes its case.
+pub(crate) const NEW: Files = &[
+    ("a.txt", "a2"),
+    ("b/C.txt", "c1"),
+    ("b/d.txt", "d2"),
+    ("index.html", "i2"),
+    ("new/n.txt", "n2"),
+    ("turn/into.txt", "dir"),
+];
+
+const CONFIG: &str = "pipelines:
+  - id: p
+    source: {backend: local, path: in}
+    destinations:
+      - {id: d, backend: local, path: out, links: {base_url: 'https://x.example/'}}
+      - {id: e, backend: local, path: out-e, takeover: {mode: managed}}
+";
+
+pub(crate) struct Scene {
+    pub(crate) dir: tempfile::TempDir,
+    config: Config,
+}
+
+impl Scene {
+    pub(crate) fn new() -> Scene {
+        // Where there is a file system in memory the thousands of runs of a sweep take seconds.
+        let memory = Path::new("/dev/shm");
+        let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
+        let world = config::World { home: None, state_directory: None, read: &|path| std::fs::read(path) };
+        let (config, _) = config::parse(CONFIG.as_bytes(), &dir.path().join("site.yml"), &world).unwrap();
+        let scene = Scene { dir, config };
+        scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
+        scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
+        scene
+    }
+
+    fn bundle(&self, name: &str, files: Files, created: &str) {
+        let dir = self.dir.path().join("in").join(name);
+        for (path, text) in files {
+            let path = dir.join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let storage = Local::new(&dir, Modes::default());
+        let created = Timestamp::parse(created).unwrap();
+        Maker { storage: &storage, id: "s", created, force: false, cancel: &Cancel::default() }.make().unwrap();
+    }
+
+    pub(crate) fn local(&self) -> Local {
+        Local::new(self.dir.path().join("out"), Modes::default())
+    }
+
+    /// Publishes the bundle `name` to `target` as destination `destination`.
+    pub(crate) fn publish(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Published> {
+        self.publication(name, destination, target, |publication| publication.run())
+    }
+
+    pub(crate) fn look(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Published> {
+        self.publication(name, destination, target, |publication| publication.look())
+    }
+
+    fn publication(
+        &self,
+        name: &str,
+        destination: &str,
+        target: &dyn Storage,
+        work: impl FnOnce(&Publication<'_>) -> Result<Published>,
+    ) -> Result<Published> {
+        let source = Local::new(self.dir.path().join("in"), Modes::default());
+        let source = source.at(&BundlePath::from(RelPath::parse(name).unwrap()));
+        let manifest = load(source.as_ref()).unwrap();
+        let host = Host::fixed("/", &[]);
+        let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
+        let world = World {
+            cancel: &host.cancel,
+            now: &|| host.now(),
+            token: &token,
+            holder: &Holder::default(),
+            lock_timeout: Duration::from_secs(20),
+            waiting: &|_| {},
+        };
+        let destination = self.config.pipelines[0].destinations.iter().find(|d| d.id == destination).unwrap();
+        let wanted = Wanted { pipeline_id: "p", destination, manifest: &manifest, dirty: false };
+        work(&Publication { wanted, source: source.as_ref(), at: &BundlePath::ROOT, target, world: &world })
+    }
+}
+
+/// All files below a directory with their bytes; empty directories with a `/`.
+pub(crate) fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
+    fn walk(root: &Path, at: &Path, into: &mut BTreeMap<String, Vec<u8>>) {
+        let Ok(entries) = std::fs::read_dir(at) else { return };
+        let mut empty = true;
+        for entry in entries.map(std::result::Result::unwrap) {
+            empty = false;
+            let path = entry.path();
+            if entry.file_type().unwrap().is_dir() {
+                walk(root, &path, into);
+            } else {
+                into.insert(path.strip_prefix(root).unwrap().display().to_string(), std::fs::read(&path).unwrap());
+            }
+        }
+        if empty && at != root {
+            into.insert(format!("{}/", at.strip_prefix(root).unwrap().display()), Vec::new());
+        }
+    }
+    let mut files = BTreeMap::new();
+    walk(root, root, &mut files);
+    files
+}
+
+/// Copies a directory with all below it.
+pub(crate) fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(std::result::Result::unwrap) {
+        let to = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! The fault sweep: the process dies before and after each storage call of a publication, and of the recovery after it,
+//! and the rerun leaves what a run leaves that never died.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use distributor::error::Code;
+use distributor::path::BundlePath;
+use distributor::storage::Storage;
+
+use crate::memory::Memory;
+use crate::mortal::{End, Fate, Mortal};
+use crate::scene::{NEW, OLD, Scene, copy, tree};
+
+type Tree = BTreeMap<String, Vec<u8>>;
+
+/// A place that can be put back to how it was, and looked at.
+trait Place {
+    fn storage(&self) -> Box<dyn Storage>;
+    fn tree(&self) -> Tree;
+    fn save(&self) -> Box<dyn Fn() + '_>;
+}
+
+struct OnDisk<'a>(&'a Scene);
+
+impl OnDisk<'_> {
+    fn out(&self) -> std::path::PathBuf {
+        self.0.dir.path().join("out")
+    }
+}
+
+impl Place for OnDisk<'_> {
+    fn storage(&self) -> Box<dyn Storage> {
+        Box::new(self.0.local())
+    }
+    fn tree(&self) -> Tree {
+        tree(&self.out())
+    }
+    fn save(&self) -> Box<dyn Fn() + '_> {
+        let saved = tempfile::tempdir_in(self.0.dir.path()).unwrap();
+        let there = self.out().exists();
+        if there {
+            copy(&self.out(), saved.path());
+        }
+        Box::new(move || {
+            let _ = std::fs::remove_dir_all(self.out());
+            if there {
+                copy(saved.path(), &self.out());
+            }
+        })
+    }
+}
+
+struct InMemory(Memory);
+
+impl Place for InMemory {
+    fn storage(&self) -> Box<dyn Storage> {
+        Box::new(self.0.clone())
+    }
+    fn tree(&self) -> Tree {
+        self.0.objects().into_iter().map(|(key, object)| (key, object.bytes)).collect()
+    }
+    fn save(&self) -> Box<dyn Fn() + '_> {
+        let saved = self.0.objects();
+        Box::new(move || self.0.restore(&saved))
+    }
+}
+
+/// The bytes of a state without what differs from run to run.
+fn settled(mut tree: Tree) -> Tree {
+    if let Some(state) = tree.get_mut(".distributor.json") {
+        let mut json: serde_json::Value = serde_json::from_slice(state).unwrap();
+        for key in ["published_at", "created_at", "updated_at"] {
+            json[key] = serde_json::Value::Null;
+        }
+        *state = json.to_string().into_bytes();
+    }
+    tree
+}
+
+fn same(tree: &Tree, expected: &Tree, what: &str) {
+    let text = |tree: &Tree| tree.iter().map(|(p, b)| format!("{p}: {}\n", b.escape_ascii())).collect::<String>();
+    assert!(tree == expected, "{what}:\n{}instead of\n{}", text(tree), text(expected));
+}
+
+fn only_outputs(tree: &Tree) -> Vec<(&str, &[u8])> {
+    tree.iter().filter(|(path, _)| *path != ".distributor.json").map(|(p, b)| (p.as_str(), b.as_slice())).collect()
+}
+
+fn is(tree: &Tree, files: &[(&str, &str)]) -> bool {
+    let mut files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+    files.sort_unstable();
+    only_outputs(tree) == files
+}
+
+/// Lets the process die, or a call fail, at call after call of publishing `NEW`, and calls `after` each time.
+fn at_every_call(scene: &Scene, place: &dyn Place, after: impl FnMut(&str)) -> usize {
+    with_ends(scene, place, &[End::KilledBefore, End::KilledAfter, End::Fails], after)
+}
+
+fn with_ends(scene: &Scene, place: &dyn Place, ends: &[End], mut after: impl FnMut(&str)) -> usize {
+    let restore = place.save();
+    let mut struck = 0;
+    for at in 1.. {
+        for &end in ends {
+            restore();
+            let fate = Fate::new(at, end);
+            let mortal = Mortal { inner: place.storage(), fate: Arc::clone(&fate) };
+            let result = scene.publish("new", "d", &mortal);
+            drop(mortal);
+            if !fate.struck() {
+                assert!(result.is_ok(), "{:?}", result.err());
+                restore();
+                return struck;
+            }
+            struck += 1;
+            after(&format!("{end:?} at call {at}, {}", fate.chosen.lock().unwrap()));
+        }
+    }
+    struck
+}
+
+fn converges(scene: &Scene, place: &dyn Place, first: bool) {
+    let restore = place.save();
+    scene.publish("new", "d", place.storage().as_ref()).unwrap();
+    let expected = settled(place.tree());
+    assert!(is(&expected, NEW));
+    assert_eq!(only_outputs(&expected).len(), NEW.len(), "only the state is left of our names");
+    restore();
+    let struck = at_every_call(scene, place, |what| {
+        let crashed = place.tree();
+        if !crashed.keys().any(|name| name.contains("journal")) && !crashed.contains_key(".distributor.json") {
+            assert!(first, "{what}: the state is gone");
+        }
+        // What a dry run says after the crash is what the run does.
+        let looked = scene.look("new", "d", place.storage().as_ref()).unwrap_or_else(|e| panic!("{what}: look: {e}"));
+        let published = scene.publish("new", "d", place.storage().as_ref());
+        let published = published.unwrap_or_else(|error| panic!("{what}: the rerun failed: {error}"));
+        if place.storage().recovery() == distributor::storage::Recovery::Redo {
+            assert_eq!(looked.decision.action, published.decision.action, "{what}");
+        }
+        same(&settled(place.tree()), &expected, what);
+    });
+    assert!(struck > 60, "{struck} deaths");
+}
+
+#[test]
+fn a_new_publication_converges_on_disk() {
+    let scene = Scene::new();
+    converges(&scene, &OnDisk(&scene), true);
+}
+
+#[test]
+fn a_replacement_converges_on_disk() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    converges(&scene, &OnDisk(&scene), false);
+}
+
+#[test]
+fn a_new_publication_converges_in_memory() {
+    let scene = Scene::new();
+    converges(&scene, &InMemory(Memory::default()), true);
+}
+
+#[test]
+fn a_replacement_converges_in_memory() {
+    let (scene, memory) = (Scene::new(), Memory::default());
+    scene.publish("old", "d", &memory).unwrap();
+    converges(&scene, &InMemory(memory), false);
+}
+
+fn returns_to_the_older(scene: &Scene, place: &dyn Place) {
+    scene.publish("old", "d", place.storage().as_ref()).unwrap();
+    at_every_call(scene, place, |what| {
+        scene.publish("old", "d", place.storage().as_ref()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let tree = place.tree();
+        // Past its commit point the newer one was finished, and is not replaced by an older one.
+        assert!(is(&tree, OLD) || is(&tree, NEW), "{what}: {:?}", tree.keys());
+        let state: serde_json::Value = serde_json::from_slice(&tree[".distributor.json"]).unwrap();
+        let recorded = state["outputs"].as_array().unwrap().len();
+        assert_eq!(recorded, only_outputs(&tree).len(), "{what}");
+    });
+}
+
+#[test]
+fn a_return_to_the_older_bundle_converges_on_disk() {
+    let scene = Scene::new();
+    returns_to_the_older(&scene, &OnDisk(&scene));
+}
+
+#[test]
+fn a_return_to_the_older_bundle_converges_in_memory() {
+    let scene = Scene::new();
+    returns_to_the_older(&scene, &InMemory(Memory::default()));
+}
+
+#[test]
+fn a_killed_recovery_converges_on_disk() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    let restore = place.save();
+    scene.publish("new", "d", &scene.local()).unwrap();
+    let expected = settled(place.tree());
+    restore();
+    // Killed before a call is killed after the one before it.
+    with_ends(&scene, &place, &[End::KilledBefore], |what| {
+        with_ends(&scene, &place, &[End::KilledBefore], |again| {
+            scene.publish("new", "d", &scene.local()).unwrap_or_else(|e| panic!("{what}, then {again}: {e}"));
+            same(&settled(place.tree()), &expected, &format!("{what}, then {again}"));
+        });
+    });
+}
+
+#[test]
+fn another_owner_finishes_what_a_killed_one_began() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    at_every_call(&scene, &place, |what| {
+        scene.publish("new", "e", &scene.local()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(is(&place.tree(), NEW), "{what}: {:?}", place.tree().keys());
+    });
+}
+
+#[test]
+fn a_strangers_file_is_never_touched() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    let stranger = |path: &Path| std::fs::read_to_string(path).is_ok_and(|text| text == "mine");
+    at_every_call(&scene, &place, |what| {
+        // After the crash somebody takes a name that the newer bundle wants, unless it was published there already.
+        let taken = place.out().join("new/n.txt");
+        if taken.exists() {
+            return;
+        }
+        std::fs::create_dir_all(taken.parent().unwrap()).unwrap();
+        std::fs::write(&taken, "mine").unwrap();
+        let refused = scene.publish("new", "d", &scene.local()).err().unwrap_or_else(|| panic!("{what}: published"));
+        assert!(matches!(refused.code, Code::UnmanagedContent | Code::CommitIncomplete), "{what}: {}", refused.code);
+        assert!(stranger(&taken), "{what}");
+        std::fs::remove_file(&taken).unwrap();
+        scene.publish("new", "d", &scene.local()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(is(&place.tree(), NEW), "{what}");
+    });
+}
+
+#[test]
+fn the_views_of_a_memory_share_their_objects() {
+    let memory = Memory::default();
+    memory.put("x/y", b"1");
+    let below = memory.at(&BundlePath::from(distributor::path::RelPath::parse("x").unwrap()));
+    assert!(below.read(&distributor::path::RelPath::parse("y").unwrap()).is_ok());
+}
