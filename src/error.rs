@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use crate::path;
+
 /// Declares the codes once: the variant, its stable name, and whether it stops a program from starting.
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $name:literal, $kind:ident;)+) => {
@@ -107,6 +109,8 @@ codes! {
 
     /// It is not there.
     NotFound = "not_found", Failure;
+    /// Something else stands where a directory should be.
+    NotADirectory = "not_a_directory", Failure;
     /// The operating system or server refused access.
     PermissionDenied = "permission_denied", Failure;
     /// The file system is full, or a quota is used up.
@@ -165,6 +169,13 @@ pub struct Detail {
     pub path: Option<String>,
 }
 
+impl Detail {
+    /// A finding that concerns `path`.
+    pub fn new(code: Code, message: impl Into<String>, path: Option<String>) -> Detail {
+        Detail { code, message: plain_text(message.into()), path }
+    }
+}
+
 /// What went wrong, with a stable code, and the cure where there is one.
 #[derive(Clone, Debug)]
 pub struct Error {
@@ -196,7 +207,13 @@ pub struct Warning {
 impl Warning {
     /// A warning that concerns nothing in particular.
     pub fn new(code: Code, message: impl Into<String>) -> Warning {
-        Warning { code, message: message.into(), pipeline_id: None, destination_id: None, bundle_path: None }
+        Warning {
+            code,
+            message: plain_text(message.into()),
+            pipeline_id: None,
+            destination_id: None,
+            bundle_path: None,
+        }
     }
 
     /// Says which pipeline it concerns.
@@ -227,13 +244,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error without a cure.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, message: message.into(), hint: None, detail: Vec::new() }
+        Error { code, message: plain_text(message.into()), hint: None, detail: Vec::new() }
     }
 
     /// Adds the cure.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
-        self.hint = Some(hint.into());
+        self.hint = Some(plain_text(hint.into()));
         self
     }
 
@@ -247,7 +264,7 @@ impl Error {
     /// A failed input or output call on `what`, a path or a place: the code follows from the system's error.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Error {
         let (code, hint) = classify(error);
-        let error = Error::new(code, format!("{what}: {}", plain(error)));
+        let error = Error::new(code, format!("{what}: {}", words(error)));
         match hint {
             Some(hint) => error.hint(hint),
             None => error,
@@ -255,8 +272,13 @@ impl Error {
     }
 }
 
+/// A message as one line that does nothing to a terminal, whatever names it repeats.
+fn plain_text(message: String) -> String {
+    if message.chars().any(char::is_control) { path::escape(message.as_bytes()) } else { message }
+}
+
 /// The system's own words without Rust's `(os error N)`, in lower case.
-fn plain(error: &io::Error) -> String {
+fn words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();
@@ -272,6 +294,7 @@ fn classify(error: &io::Error) -> (Code, Option<&'static str>) {
     use io::ErrorKind as K;
     match error.kind() {
         K::NotFound => (Code::NotFound, None),
+        K::NotADirectory => (Code::NotADirectory, Some("put a directory there, or name another one")),
         K::PermissionDenied => {
             (Code::PermissionDenied, Some("check the owner and mode of it and of the directories above it"))
         }

@@ -18,7 +18,7 @@ pub struct Host {
     pub args: Vec<OsString>,
     /// The environment.
     pub env: BTreeMap<OsString, OsString>,
-    /// The directory that relative paths of the command line start from; absolute.
+    /// The directory that relative paths of the command line start from.
     pub cwd: PathBuf,
     /// Where results go.
     pub stdout: Stream,
@@ -77,15 +77,18 @@ pub type BecomeProgram = Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Syn
 impl Host {
     /// The real one: the process's own arguments, streams and clock, with its signal handlers in place.
     pub fn real() -> Host {
+        // Every mode is set exactly where something is made.
+        rustix::process::umask(rustix::fs::Mode::empty());
         Host {
             args: std::env::args_os().skip(1).collect(),
             env: std::env::vars_os().collect(),
-            cwd: std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")),
+            // Where it is gone, relative paths stay relative, and the system says what is wrong with them.
+            cwd: std::env::current_dir().unwrap_or_default(),
             stdout: Stream::new(io::stdout(), io::stdout().is_terminal()),
             stderr: Stream::new(io::stderr(), io::stderr().is_terminal()),
             clock: Box::new(|| Timestamp::from_instant(std::time::SystemTime::now().into())),
             token: Box::new(random_token),
-            cancel: Cancel::on_signals(),
+            cancel: Cancel { handles_signals: true, ..Cancel::default() },
             holder: this_process(),
             become_program: Box::new(become_program),
         }
@@ -173,26 +176,38 @@ impl Stream {
     }
 }
 
+/// The signals that this process ignores, as a mask: bit 0 is signal 1 (`SigIgn` of `proc_pid_status(5)`).
+fn ignored_signals() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
+}
+
 /// Whether a signal has asked the program to stop, and which.
 #[derive(Clone, Default)]
 pub struct Cancel {
     signal: Arc<AtomicUsize>,
+    handles_signals: bool,
 }
 
 impl Cancel {
-    /// One that the first SIGINT or SIGTERM sets; a second one ends the process at once with 130 or 143.
-    fn on_signals() -> Cancel {
-        let cancel = Cancel::default();
+    /// From here on the first SIGINT or SIGTERM is noted, and a second one ends the process at once with 130 or 143.
+    /// Before, each does so by itself: nothing has begun that would have to end well. A signal that is ignored by who
+    /// started the program stays ignored.
+    pub fn listen(&self) {
         let armed = Arc::new(AtomicBool::new(false));
+        let ignored = if self.handles_signals { ignored_signals() } else { u64::MAX };
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             let number = usize::try_from(signal).unwrap_or_default();
+            if ignored >> (number - 1) & 1 == 1 {
+                continue;
+            }
             // Order matters: the shutdown looks at the flag before this signal arms it. Registering fails for
             // forbidden signals only, which these are not.
             let _ = signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&armed));
             let _ = signal_hook::flag::register(signal, Arc::clone(&armed));
-            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&cancel.signal), number);
+            let _ = signal_hook::flag::register_usize(signal, Arc::clone(&self.signal), number);
         }
-        cancel
     }
 
     /// Asks the program to stop, as signal `number` would.
@@ -206,6 +221,11 @@ impl Cancel {
             0 => None,
             number => u8::try_from(number).ok(),
         }
+    }
+
+    /// An error of a read or write loop when a signal came; [`Cancel::check`] says what it was.
+    pub fn go_on(&self) -> io::Result<()> {
+        if self.signal().is_some() { Err(io::Error::other("interrupted")) } else { Ok(()) }
     }
 
     /// An error when a signal came.

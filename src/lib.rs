@@ -14,6 +14,7 @@ pub mod error;
 pub mod host;
 pub mod id;
 pub mod journal;
+mod json;
 pub mod names;
 pub mod path;
 pub mod plan;

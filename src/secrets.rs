@@ -99,11 +99,9 @@ impl Secrets {
                 "set it in the environment, or configure secrets.directory",
             ),
         };
-        let detail = missing.iter().map(|name| Detail {
-            code: Code::MissingSecret,
-            message: format!("{name} {}", self.why(name)),
-            path: Some((*name).clone()),
-        });
+        let detail = missing
+            .iter()
+            .map(|name| Detail::new(Code::MissingSecret, format!("{name} {}", self.why(name)), Some((*name).clone())));
         let noun = if missing.len() == 1 { "variable" } else { "variables" };
         let message = format!("missing {noun} {list}: {place}");
         Err(Error::new(Code::MissingSecret, message).hint(hint).detail(detail.collect()))
@@ -187,11 +185,9 @@ fn invalid(directory: &Path, wrong: Vec<(String, String)>) -> Error {
             format!("secrets directory {place}: {} problems: {}", all.len(), names.join(", "))
         }
     };
-    let detail = wrong.into_iter().map(|(name, why)| Detail {
-        code: Code::InvalidSecretsDirectory,
-        message: format!("{name}: {why}"),
-        path: Some(name),
-    });
+    let detail = wrong
+        .into_iter()
+        .map(|(name, why)| Detail::new(Code::InvalidSecretsDirectory, format!("{name}: {why}"), Some(name)));
     Error::new(Code::InvalidSecretsDirectory, message)
         .hint("it holds one file a variable, named like the variable, that only its owner may write")
         .detail(detail.collect())

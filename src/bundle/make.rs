@@ -7,7 +7,7 @@ use crate::host::Cancel;
 use crate::id::{self, is_id};
 use crate::path::{self, MANIFEST, RelPath};
 use crate::pool;
-use crate::storage::{Expected, Kind, Storage};
+use crate::storage::{Expected, Kind, Scope, Storage};
 use crate::timestamp::Timestamp;
 
 /// Makes the manifest of a directory that holds a bundle's files.
@@ -32,9 +32,8 @@ impl Maker<'_> {
             let message = format!("--id {:?} is not {}", self.id, id::RULE);
             return Err(Error::new(Code::Usage, message));
         }
-        if !self.force && self.storage.get_small(MANIFEST, MAX_BYTES)?.is_some() {
-            let message = format!("{}: {MANIFEST} is there already", self.storage.describe());
-            return Err(Error::new(Code::AlreadyExists, message).hint("replace it with --force"));
+        if let Some(there) = self.storage.get_small(MANIFEST, MAX_BYTES + 1)? {
+            self.may_replace(&there.bytes)?;
         }
         let paths = self.paths()?;
         let files = self.hash(&paths)?;
@@ -46,13 +45,36 @@ impl Maker<'_> {
             let message = format!("the manifest would have {} bytes; it may have {MAX_BYTES}", text.len());
             return Err(Error::new(Code::InvalidManifest, message).hint("make several bundles of it"));
         }
+        self.cancel.check()?;
         self.storage.put_small(MANIFEST, text.as_bytes(), Expected::Any)?;
         Ok(manifest)
     }
 
+    /// A manifest is replaced when that was asked for; any other file of that name never is.
+    fn may_replace(&self, there: &[u8]) -> Result<()> {
+        #[derive(serde::Deserialize)]
+        struct Sign {
+            #[serde(rename = "schema_version")]
+            _schema_version: serde_json::Number,
+            #[serde(rename = "files")]
+            _files: Vec<serde::de::IgnoredAny>,
+        }
+        let place = self.storage.describe();
+        if serde_json::from_slice::<Sign>(there).is_err() {
+            let message = format!("{place}: {MANIFEST} is there, and is no manifest of a bundle");
+            return Err(Error::new(Code::AlreadyExists, message)
+                .hint("move it aside: a bundle can't hold a file of that name at its root"));
+        }
+        if self.force {
+            return Ok(());
+        }
+        let message = format!("{place}: {MANIFEST} is there already");
+        Err(Error::new(Code::AlreadyExists, message).hint("replace it with --force"))
+    }
+
     fn paths(&self) -> Result<Vec<RelPath>> {
         let (mut paths, mut refused) = (Vec::new(), Vec::new());
-        self.storage.list(&mut |entry| {
+        self.storage.list(Scope::Source, &mut |entry| {
             self.cancel.check()?;
             if entry.raw == MANIFEST.as_bytes() || entry.kind == Kind::Directory {
                 return Ok(());
@@ -85,8 +107,10 @@ impl Maker<'_> {
         let entry = |path: &RelPath| {
             self.cancel.check()?;
             let mut opened = self.storage.read(path)?;
-            let (size, sha256) =
-                pass(&mut opened.body, u64::MAX, |_| Ok(())).map_err(|error| Error::io(path, &error))?;
+            let passed =
+                pass(&mut opened.body, u64::MAX, |_| self.cancel.go_on()).map_err(|error| Error::io(path, &error));
+            self.cancel.check()?;
+            let (size, sha256) = passed?;
             if size != opened.size {
                 let message = format!("{path}: the file changed while it was read");
                 return Err(Error::new(Code::SourceChanged, message).hint("write the files first, the manifest last"));
@@ -105,5 +129,5 @@ fn refusal(raw: &[u8], kind: Kind) -> Detail {
         (_, Err(fault)) => (Code::InvalidBundle, format!("{path}: {fault}")),
         (_, Ok(_)) => (Code::InvalidBundle, format!("{path}: a published destination can't be part of a bundle")),
     };
-    Detail { code, message, path: Some(path) }
+    Detail::new(code, message, Some(path))
 }

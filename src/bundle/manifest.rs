@@ -7,6 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::digest::{Digest, Hasher, not_a_digest};
 use crate::error::{Code, Detail, Error, Result};
 use crate::id::{self, is_id};
+use crate::json::{self, Object};
 use crate::path::{self, RelPath};
 use crate::timestamp::Timestamp;
 
@@ -87,7 +88,7 @@ struct Raw {
     id: String,
     digest: Loose<Digest>,
     created: Loose<Timestamp>,
-    files: Vec<RawFile>,
+    files: Vec<Object<RawFile>>,
 }
 
 #[derive(Deserialize)]
@@ -104,7 +105,7 @@ struct Problems(Vec<Detail>);
 
 impl Problems {
     fn add(&mut self, code: Code, message: impl Into<String>) {
-        self.0.push(Detail { code, message: message.into(), path: Some(path::MANIFEST.to_owned()) });
+        self.0.push(Detail::new(code, message, Some(path::MANIFEST.to_owned())));
     }
 
     fn rule(&mut self, message: impl Into<String>) {
@@ -145,13 +146,13 @@ impl Manifest {
 
     /// The manifest as it is written to `manifest.json`.
     pub fn to_json(&self) -> String {
-        crate::bundle::json(self)
+        json::pretty(self)
     }
 }
 
 impl<'de> Deserialize<'de> for Manifest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Manifest, D::Error> {
-        check(Raw::deserialize(deserializer)?).map_err(|problems| {
+        check(Object::<Raw>::deserialize(deserializer)?.0).map_err(|problems| {
             let first = problems.0.into_iter().next().map(|detail| detail.message).unwrap_or_default();
             serde::de::Error::custom(format!("manifest: {first}"))
         })
@@ -180,8 +181,8 @@ fn read(bytes: &[u8]) -> std::result::Result<Manifest, Problems> {
     } else if let Err(error) = std::str::from_utf8(bytes) {
         problems.rule(format!("not UTF-8 at byte {}", error.valid_up_to()));
     } else {
-        match serde_json::from_slice::<Raw>(bytes) {
-            Ok(raw) => return check(raw),
+        match serde_json::from_slice::<Object<Raw>>(bytes) {
+            Ok(raw) => return check(raw.0),
             Err(error) => problems.rule(version_first(bytes).unwrap_or_else(|| error.to_string())),
         }
     }
@@ -218,7 +219,7 @@ fn check(raw: Raw) -> std::result::Result<Manifest, Problems> {
         return Err(problems);
     }
     let files: Vec<FileEntry> =
-        raw.files.into_iter().enumerate().filter_map(|(at, file)| check_file(&mut problems, at, file)).collect();
+        raw.files.into_iter().enumerate().filter_map(|(at, file)| check_file(&mut problems, at, file.0)).collect();
     check_paths(&mut problems, &files);
     let (Some(digest), Some(created)) = (digest, created) else { return Err(problems) };
     if problems.0.is_empty() {

@@ -11,9 +11,3 @@ pub use make::Maker;
 pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest};
 pub(crate) use verify::finding;
 pub use verify::{Unlisted, load, notes, unlisted, verify};
-
-/// A value as our JSON files have it: indented, with a final line feed.
-pub(crate) fn json(value: &impl serde::Serialize) -> String {
-    // Serialising these types can't fail: no maps with other keys than text, no failing implementations.
-    serde_json::to_string_pretty(value).map(|text| text + "\n").unwrap_or_default()
-}

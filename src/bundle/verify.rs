@@ -8,17 +8,23 @@ use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::Cancel;
 use crate::path::{self, MANIFEST, RESERVED, RelPath};
 use crate::pool;
-use crate::storage::{Kind, Storage, mismatch, size_mismatch};
+use crate::storage::{Kind, Scope, Storage, mismatch, size_mismatch};
 use crate::timestamp::Timestamp;
 
 /// Reads the manifest of the bundle at `storage`. `not_found` where there is none.
 pub fn load(storage: &dyn Storage) -> Result<Manifest> {
     // One byte over the limit is enough to know that it is too large.
-    match storage.get_small(MANIFEST, MAX_BYTES + 1)? {
-        Some(small) => Manifest::parse(&small.bytes),
-        None => Err(Error::new(Code::NotFound, format!("no {MANIFEST}: this is not a bundle yet"))
-            .hint("write the manifest with distributor-bundle")),
+    if let Some(small) = storage.get_small(MANIFEST, MAX_BYTES + 1)? {
+        return Manifest::parse(&small.bytes);
     }
+    // Says so where the directory itself is not there.
+    storage.list(Scope::Source, &mut |_| Err(no_manifest(storage)))?;
+    Err(no_manifest(storage))
+}
+
+fn no_manifest(storage: &dyn Storage) -> Error {
+    Error::new(Code::NotFound, format!("{}: no {MANIFEST}: this is not a bundle yet", storage.describe()))
+        .hint("write the manifest with distributor-bundle")
 }
 
 /// Checks that every listed file is a regular file of the listed size and digest, and returns what is wrong, in the
@@ -43,7 +49,7 @@ pub(crate) fn finding(path: &RelPath, error: Error) -> Detail {
         Code::MissingFile => format!("{path}: the file is listed and not there"),
         _ => error.message,
     };
-    Detail { code, message, path: Some(path.to_string()) }
+    Detail::new(code, message, Some(path.to_string()))
 }
 
 fn verify_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Result<()> {
@@ -51,11 +57,8 @@ fn verify_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Resu
     if opened.size != file.size {
         return Err(size_mismatch(&file.path, file.size, opened.size));
     }
-    let (size, sha256) = pass(&mut opened.body, file.size, |_| match cancel.signal() {
-        None => Ok(()),
-        Some(_) => Err(std::io::Error::other("interrupted")),
-    })
-    .map_err(|error| Error::io(&file.path, &error))?;
+    let (size, sha256) =
+        pass(&mut opened.body, file.size, |_| cancel.go_on()).map_err(|error| Error::io(&file.path, &error))?;
     mismatch(&file.path, (file.size, &file.sha256), (size, &sha256))
 }
 
@@ -94,7 +97,7 @@ pub struct Unlisted {
 pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlisted>> {
     let listed: BTreeSet<&str> = manifest.files.iter().map(|file| file.path.as_str()).collect();
     let mut found = Vec::new();
-    storage.list(&mut |entry| {
+    storage.list(Scope::Source, &mut |entry| {
         let known = entry.path.as_ref().is_some_and(|path| listed.contains(path.as_str()));
         let ours = entry.raw == MANIFEST.as_bytes()
             || entry.raw.split(|b| *b == b'/').any(|segment| segment.starts_with(RESERVED.as_bytes()));

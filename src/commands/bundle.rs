@@ -5,6 +5,7 @@ use crate::bundle::Maker;
 use crate::cli::{BUNDLE, CREATED, FORCE_MANIFEST, ID, Parsed, usage};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
+use crate::path::escape;
 use crate::report::{BundleBody, Failure, Reporter, Status};
 use crate::storage::{Local, Modes};
 use crate::timestamp::Timestamp;
@@ -24,19 +25,20 @@ fn work(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<u8> {
         // To the millisecond, so that a bundle made anew within a second is a newer one.
         None => (host.clock)(),
     };
+    host.cancel.listen();
     let storage = Local::new(host.resolve(dir), Modes::default());
     let force = parsed.has(&FORCE_MANIFEST);
     let maker = Maker { storage: &storage, id, created, force, cancel: &host.cancel };
     match ran(maker.make())? {
         Ok(manifest) => {
             let bytes = manifest.bytes();
-            let place = dir.display().to_string();
+            let place = escape(dir.as_encoded_bytes());
             let body = BundleBody { error: None, manifest: Some(manifest), bytes, place };
             reporter.finish(Status::Success, false, body)?;
             Ok(0)
         }
         Err(error) => {
-            reporter.fail(&[dir.display().to_string()], &error);
+            reporter.fail(&[], &error);
             let body = BundleBody { error: Some(Failure::from(&error)), ..BundleBody::default() };
             reporter.finish(Status::Failure, false, body)?;
             Ok(status_of(host, &error))

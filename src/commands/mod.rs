@@ -88,7 +88,7 @@ fn ran<T>(result: Result<T>) -> Result<Result<T>> {
 fn details_of(error: &Error) -> Vec<crate::error::Detail> {
     if error.detail.is_empty() {
         let code = if error.code == Code::NotFound { Code::InvalidManifest } else { error.code };
-        vec![crate::error::Detail { code, message: error.message.clone(), path: None }]
+        vec![crate::error::Detail::new(code, error.message.clone(), None)]
     } else {
         error.detail.clone()
     }

@@ -42,7 +42,10 @@ pub(super) fn secrets(host: &Host, config: &Config, ids: &[&str], reporter: &Rep
     let secrets = Secrets::load(host, config.secrets_directory.as_deref())?;
     let names = config.variables(ids);
     secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
-    secrets.require(&names)
+    secrets.require(&names)?;
+    // All is read that a program starts with.
+    host.cancel.listen();
+    Ok(())
 }
 
 /// The place of a pipeline's source.

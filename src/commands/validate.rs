@@ -5,6 +5,7 @@ use crate::bundle::{self, Manifest};
 use crate::cli::{self, CONFIG, PIPELINE, Parsed, STRICT, VALIDATE, usage};
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::host::Host;
+use crate::path::escape;
 use crate::report::{CheckedBundle, ConfigBody, Failure, Problem, Reporter, Status, ValidateBody};
 use crate::source::{Found, discover};
 use crate::storage::{Local, Modes, Storage};
@@ -15,6 +16,7 @@ pub fn main(host: &Host) -> u8 {
         (Some(_), Some(_), _) => Err(usage(&VALIDATE, "DIR and --pipeline exclude each other")),
         (Some(_), _, true) => Err(usage(&VALIDATE, "DIR and --config exclude each other")),
         (Some(dir), None, false) => {
+            host.cancel.listen();
             let storage = Local::new(host.resolve(dir), Modes::default());
             Check { host, reporter, strict: parsed.has(&STRICT) }.directory(&storage)
         }
@@ -30,7 +32,7 @@ fn configuration(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Resul
     let body = ConfigBody {
         error: None,
         bundles: Vec::new(),
-        file: config.file.display().to_string(),
+        file: escape(config.file.as_os_str().as_encoded_bytes()),
         pipelines: config.pipelines.len(),
         destinations: config.pipelines.iter().map(|pipeline| pipeline.destinations.len()).sum(),
     };
@@ -92,11 +94,8 @@ impl Check<'_> {
             Err(error) => errors.extend(detail(&error)),
         }
         if self.strict {
-            errors.extend(unlisted.drain(..).map(|file| Detail {
-                code: Code::UnlistedFile,
-                message: file.message,
-                path: Some(file.path),
-            }));
+            errors
+                .extend(unlisted.drain(..).map(|file| Detail::new(Code::UnlistedFile, file.message, Some(file.path))));
         }
         for warning in &warnings {
             self.reporter.note(&warning.clone().bundle(path));
@@ -123,9 +122,7 @@ impl Check<'_> {
 
     fn finish(&self, bundles: Vec<CheckedBundle>, error: Option<&Error>) -> Result<u8> {
         for bundle in &bundles {
-            for problem in &bundle.errors {
-                self.reporter.problem(&bundle.bundle_path, problem);
-            }
+            self.reporter.problems(&bundle.bundle_path, &bundle.errors);
         }
         if let Some(error) = error {
             self.reporter.fail(&[], error);

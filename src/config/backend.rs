@@ -140,6 +140,6 @@ pub(super) fn target(table: &Table, cx: &mut Context) -> Option<Target> {
 
 fn modes(table: &Table, cx: &mut Context) -> Option<Modes> {
     let file = table.get("file_mode").map_or(Some(0o644), |at| at.mode(cx));
-    let directory = table.get("directory_mode").map_or(Some(0o755), |at| at.mode(cx));
+    let directory = table.get("directory_mode").map_or(Some(0o755), |at| at.directory_mode(cx));
     Some(Modes { file: file?, directory: directory? })
 }

@@ -118,6 +118,20 @@ impl<'a> At<'a> {
         Some(size)
     }
 
+    /// The mode of directories: their owner must be able to list, fill and enter them.
+    pub(super) fn directory_mode(&self, cx: &mut Context) -> Option<u32> {
+        let mode = self.mode(cx)?;
+        if mode & 0o700 == 0o700 {
+            return Some(mode);
+        }
+        cx.report.add_with(
+            &self.spot,
+            "keeps their owner from filling the directories",
+            "begin it with 07, like \"0755\"",
+        );
+        None
+    }
+
     /// Permission bits.
     pub(super) fn mode(&self, cx: &mut Context) -> Option<u32> {
         if matches!(self.node.value, Value::Number(_)) {

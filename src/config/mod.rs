@@ -64,7 +64,7 @@ pub fn load(host: &Host, flag: Option<&OsStr>) -> Result<(Config, Vec<Warning>)>
     let absolute = |path: &OsStr| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
     let home = host.var("HOME").and_then(absolute);
     let state = host.var("STATE_DIRECTORY").and_then(|list| absolute(first(list)));
-    let world = World { home: home.as_deref(), state_directory: state.as_deref(), read: &read_limited };
+    let world = World { home: home.as_deref(), state_directory: state.as_deref(), read: &read_template };
     parse(&text, &file, &world).map_err(|problems| invalid(&file, &problems))
 }
 
@@ -95,8 +95,13 @@ fn read_limited(file: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// A template is a file: what comes through a pipe would be gone for the next destination.
+fn read_template(file: &Path) -> io::Result<Vec<u8>> {
+    if std::fs::metadata(file)?.is_file() { read_limited(file) } else { Err(io::Error::other("not a regular file")) }
+}
+
 fn unreadable(file: &Path, error: &io::Error) -> Error {
-    let place = file.display();
+    let place = crate::path::escape(file.as_os_str().as_encoded_bytes());
     if error.kind() == io::ErrorKind::NotFound {
         let hint = "name it with --config or in DISTRIBUTOR_CONFIG";
         return Error::new(Code::ConfigNotFound, format!("{place}: no such configuration file")).hint(hint);
@@ -111,10 +116,9 @@ fn invalid(file: &Path, problems: &[Problem]) -> Error {
         1 => "1 problem".to_owned(),
         count => format!("{count} problems"),
     };
-    let detail = problems.iter().map(|problem| Detail {
-        code: Code::InvalidConfig,
-        message: problem.to_string(),
-        path: Some(problem.place.clone()).filter(|place| !place.is_empty()),
+    let detail = problems.iter().map(|problem| {
+        let place = Some(problem.place.clone()).filter(|place| !place.is_empty());
+        Detail::new(Code::InvalidConfig, problem.to_string(), place)
     });
     Error::new(Code::InvalidConfig, format!("{}: {count}", file.display())).detail(detail.collect())
 }

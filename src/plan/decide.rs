@@ -6,7 +6,8 @@ use super::{Action, Reason};
 use crate::bundle::Manifest;
 use crate::config::{Destination, OnNewer, OnOlder, TakeoverMode};
 use crate::error::{Code, Error, Result};
-use crate::state::State;
+use crate::names::STATE;
+use crate::state::{Fault, State};
 
 /// What is to be published, by whom, and under which policies.
 #[derive(Clone, Copy)]
@@ -40,11 +41,18 @@ impl Decision {
 
 /// Decides by the state alone: `None` where there is none, its fault where it is not valid. Whether unmanaged content
 /// lies in the way is for [`super::plan`] to say.
-pub fn decide(wanted: &Wanted<'_>, state: Option<&std::result::Result<State, String>>) -> Result<Decision> {
+pub fn decide(wanted: &Wanted<'_>, state: Option<&std::result::Result<State, Fault>>) -> Result<Decision> {
     match state {
         None => Ok(Decision::of(Action::PublishNew)),
-        Some(Err(fault)) => Err(Error::new(Code::InvalidState, format!("invalid state file: {fault}"))
-            .hint("restore it from a backup, or move it and its outputs aside and publish anew")),
+        Some(Err(Fault::Invalid(fault))) => {
+            Err(Error::new(Code::InvalidState, format!("invalid state file {STATE}: {fault}"))
+                .hint("restore it from a backup, or move it and its outputs aside and publish anew"))
+        }
+        Some(Err(Fault::SharedRoot)) => Err(Error::new(
+            Code::StateModeMismatch,
+            "the destination is a shared root, and a single owner is configured",
+        )
+        .hint("choose another path, or set state.mode: shared_root")),
         Some(Ok(state)) => compare(wanted, state),
     }
 }

@@ -124,15 +124,16 @@ fn record(output: &Output, created_at: Timestamp, updated_at: Timestamp) -> Outp
 }
 
 /// Plans a publication that `decision` asks for. Fails with `unmanaged_content` where anything lies at the destination
-/// that `state` does not record.
-pub fn plan(decision: Decision, outputs: Outputs, state: Option<&State>, survey: &Survey<'_>) -> Result<Plan> {
+/// that its state does not record.
+pub fn plan(decision: Decision, outputs: Outputs, survey: &Survey<'_>) -> Result<Plan> {
     refuse_unmanaged(survey)?;
     let planned: BTreeSet<RelPath> = outputs.list.iter().map(|output| output.path.clone()).collect();
     refuse_managed_below(&planned, survey)?;
-    let recorded = state.into_iter().flat_map(|state| &state.outputs).map(|record| &record.path);
-    let gone: Vec<RelPath> = recorded.filter(|path| !planned.contains(*path)).cloned().collect();
+    // What is recorded and not there needs no deleting; what lies in a directory with a state of its own is not ours any
+    // more, whatever was recorded before.
+    let gone = survey.present.iter().filter(|path| !planned.contains(*path)).cloned();
     let collides = colliding(&planned);
-    let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.into_iter().partition(|path| collides(path));
+    let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.partition(|path| collides(path));
     let emptied = above(in_the_way.iter().chain(&dropped));
     let clear_dirs = survey.directories.iter().filter(|dir| within(dir, &planned)).rev().cloned().collect();
     Ok(Plan {
@@ -152,22 +153,24 @@ fn refuse_unmanaged(survey: &Survey<'_>) -> Result<()> {
     let first: Vec<&str> = first.collect();
     let Some(name) = first.first() else { return Ok(()) };
     let entries = if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") };
-    let detail = |path: &&str| Detail {
-        code: Code::UnmanagedContent,
-        message: format!("{path}: not recorded in the state"),
-        path: Some((*path).to_owned()),
+    let detail = |path: &&str| {
+        Detail::new(Code::UnmanagedContent, format!("{path}: not recorded in the state"), Some((*path).to_owned()))
     };
-    Err(Error::new(Code::UnmanagedContent, format!("{entries} that distributor does not manage, first {name}"))
+    let message = format!("{entries} at {} that distributor does not manage, first {name}", survey.place());
+    Err(Error::new(Code::UnmanagedContent, message)
         .hint("move it aside, or choose another path")
         .detail(first.iter().map(detail).collect()))
 }
 
 fn refuse_managed_below(planned: &BTreeSet<RelPath>, survey: &Survey<'_>) -> Result<()> {
     let managed: BTreeSet<&str> = survey.managed.iter().map(String::as_str).collect();
-    let owner = |path: &RelPath| {
+    let above_it = |path: &RelPath| {
         std::iter::once(path.as_str()).chain(path.ancestors()).find_map(|dir| managed.get(dir).copied())
     };
-    match planned.iter().find_map(|path| Some((path, owner(path)?))) {
+    let below_it =
+        || managed.iter().find_map(|dir| path::ancestors(dir).find_map(|above| planned.get(above).map(|p| (p, *dir))));
+    let clash = planned.iter().find_map(|path| Some((path, above_it(path)?))).or_else(below_it);
+    match clash {
         None => Ok(()),
         Some((path, dir)) => {
             let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");

@@ -12,6 +12,7 @@ const NAMED: usize = 10;
 /// The sum of a listing: memory is bounded by what is recorded, and by the number of directories.
 #[derive(Debug)]
 pub struct Survey<'a> {
+    place: String,
     recorded: BTreeSet<&'a RelPath>,
     /// Recorded outputs that are there.
     pub(super) present: BTreeSet<RelPath>,
@@ -24,11 +25,16 @@ pub struct Survey<'a> {
 }
 
 impl<'a> Survey<'a> {
-    /// A survey of a destination with this state, before anything was seen. Paths `in_progress` are ours as well.
-    pub fn new(state: Option<&'a State>, in_progress: impl IntoIterator<Item = &'a RelPath>) -> Survey<'a> {
+    /// A survey of the destination `place` with this state, before anything was seen. Paths `in_progress` are ours as well.
+    pub fn new(
+        place: String,
+        state: Option<&'a State>,
+        in_progress: impl IntoIterator<Item = &'a RelPath>,
+    ) -> Survey<'a> {
         let recorded = state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path));
         let recorded = recorded.chain(in_progress).collect();
         Survey {
+            place,
             recorded,
             present: BTreeSet::new(),
             directories: BTreeSet::new(),
@@ -41,10 +47,10 @@ impl<'a> Survey<'a> {
     /// Takes an entry of the listing.
     pub fn see(&mut self, entry: Entry) {
         match (entry.kind, entry.path) {
-            // A directory that breaks our path rules holds nothing of ours: it counts by what lies in it.
-            (Kind::Directory, None) => {}
-            (Kind::Directory, Some(path)) => {
-                self.directories.insert(path.as_str().to_owned());
+            // Empty directories are not content; what lies in this one is counted by itself. Where an output will be it is
+            // removed, whatever its name, as long as that is text.
+            (Kind::Directory, _) if std::str::from_utf8(&entry.raw).is_ok() => {
+                self.directories.extend(String::from_utf8(entry.raw));
             }
             (Kind::Managed, _) => self.managed.push(path::escape(&entry.raw)),
             (Kind::File, Some(path)) if self.recorded.contains(&path) => {
@@ -58,6 +64,11 @@ impl<'a> Survey<'a> {
                 }
             }
         }
+    }
+
+    /// The destination, for messages.
+    pub(super) fn place(&self) -> &str {
+        &self.place
     }
 
     /// How many unmanaged entries were seen, and the first ten of them.

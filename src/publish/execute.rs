@@ -132,8 +132,9 @@ impl Publication<'_> {
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }
         finished?;
-        self.target.close_stage(&stage)?;
-        self.target.remove_small(name)
+        // The publication counts. What can't be cleared away now is cleared away by the next command.
+        let _ = self.target.close_stage(&stage).and_then(|()| self.target.remove_small(name));
+        Ok(())
     }
 
     fn carry_out(

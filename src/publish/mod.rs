@@ -14,8 +14,8 @@ use crate::journal::{self, Journal, Phase};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{BundlePath, RESERVED, RelPath};
 use crate::plan::{Action, Decision, Plan, Survey, Wanted, decide, plan};
-use crate::state::{self, State};
-use crate::storage::{Guard, Small, Stage, Storage};
+use crate::state::{self, Fault, State};
+use crate::storage::{Guard, Scope, Small, Stage, Storage};
 use crate::timestamp::Timestamp;
 use crate::transform;
 
@@ -65,7 +65,7 @@ pub struct Published {
 /// The state of a destination as it was read.
 struct ReadState {
     small: Option<Small>,
-    parsed: Option<std::result::Result<State, String>>,
+    parsed: Option<std::result::Result<State, Fault>>,
 }
 
 impl ReadState {
@@ -156,20 +156,30 @@ impl Publication<'_> {
     }
 
     fn plan(&self, decision: &Decision, read: &ReadState, in_progress: &[RelPath]) -> Result<Plan> {
-        let mut survey = Survey::new(read.valid(), in_progress);
-        self.target.list(&mut |entry| {
+        let mut survey = Survey::new(self.target.describe(), read.valid(), in_progress);
+        self.target.list(Scope::Destination, &mut |entry| {
             self.world.cancel.check()?;
             survey.see(entry);
             Ok(())
         })?;
         let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
-        plan(decision.clone(), outputs, read.valid(), &survey)
+        plan(decision.clone(), outputs, &survey)
     }
 
     fn read_state(&self) -> Result<ReadState> {
-        let small = self.target.get_small(STATE, state::MAX_BYTES + 1)?;
-        let parsed = small.as_ref().map(|small| parse_state(&small.bytes));
-        Ok(ReadState { small, parsed })
+        match self.target.get_small(STATE, state::MAX_BYTES + 1) {
+            Ok(small) => {
+                let parsed = small.as_ref().map(|small| parse_state(&small.bytes));
+                Ok(ReadState { small, parsed })
+            }
+            Err(error) if error.code == Code::NotARegularFile => {
+                let fault = "it is a directory, a link or a special file".to_owned();
+                Ok(ReadState { small: None, parsed: Some(Err(Fault::Invalid(fault))) })
+            }
+            // Something is there, and it is not a place of ours.
+            Err(error) if error.code == Code::NotADirectory => Err(Error { code: Code::UnmanagedContent, ..error }),
+            Err(error) => Err(error),
+        }
     }
 
     /// The state that a publication will leave once it is finished.
@@ -189,9 +199,9 @@ impl Publication<'_> {
     }
 }
 
-fn parse_state(bytes: &[u8]) -> std::result::Result<State, String> {
+fn parse_state(bytes: &[u8]) -> std::result::Result<State, Fault> {
     if bytes.len() as u64 > state::MAX_BYTES {
-        return Err(format!("larger than {} bytes", state::MAX_BYTES));
+        return Err(Fault::Invalid(format!("larger than {} bytes", state::MAX_BYTES)));
     }
     State::parse(bytes)
 }
@@ -200,9 +210,10 @@ fn parse_state(bytes: &[u8]) -> std::result::Result<State, String> {
 pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
     let first = details.first()?;
     let more = if details.len() > 1 { format!(" (and {} more)", details.len() - 1) } else { String::new() };
-    Some(
-        Error::new(Code::InvalidBundle, format!("{}{more}", first.message))
-            .hint("make the bundle and its manifest anew, together")
-            .detail(details),
-    )
+    let hint = if details.iter().any(|detail| detail.code == Code::PermissionDenied) {
+        "check the owner and mode of the bundle's files"
+    } else {
+        "make the bundle and its manifest anew, together"
+    };
+    Some(Error::new(Code::InvalidBundle, format!("{}{more}", first.message)).hint(hint).detail(details))
 }

@@ -59,15 +59,24 @@ impl<'a> Reporter<'a> {
         self.say(&place, &format!("warning: {} [{}]", warning.message, warning.code));
     }
 
-    /// Says a finding of a bundle.
-    pub fn problem(&self, bundle: &str, problem: &Problem) {
-        self.say(&[bundle.to_owned()], &format!("{} [{}]", problem.message, problem.code));
+    /// Says the findings of a bundle: the first of them, unless all were asked for.
+    pub fn problems(&self, bundle: &str, problems: &[Problem]) {
+        let shown = if self.verbose { problems.len() } else { super::text::SHOWN };
+        let place = [bundle.to_owned()];
+        for problem in problems.iter().take(shown) {
+            self.say(&place, &format!("{} [{}]", problem.message, problem.code));
+        }
+        if problems.len() > shown {
+            self.say(&place, &format!("and {} more (-v shows all)", problems.len() - shown));
+        }
     }
 
     /// Says an error that stands in the report at `place`.
     pub fn fail(&self, place: &[String], error: &Error) {
         self.say(place, &format!("{} [{}]", sentence(error), error.code));
-        if error.detail.len() > 1 {
+        // A single finding may say more than the error that it stands for, which counts or names them.
+        let told = |detail: &crate::error::Detail| error.message.contains(&detail.message);
+        if !error.detail.iter().all(told) {
             let mut lines = String::new();
             super::text::list(&mut lines, error.detail.iter().map(|d| d.message.clone()).collect(), self.verbose);
             let _ = self.host.stderr.write(&lines);

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 /// How many lines of a list are shown.
-const SHOWN: usize = 20;
+pub(super) const SHOWN: usize = 20;
 
 /// A result that can be shown as text.
 pub trait Text {

@@ -2,13 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::record::{OutputKind, OutputRecord, State};
-use crate::bundle::{self, Digest, Manifest};
+use super::record::{Fault, OutputKind, OutputRecord, State};
+use crate::bundle::Manifest;
+use crate::digest::Digest;
 use crate::id::is_id;
+use crate::json::{self, Object};
 use crate::path::{self, RelPath};
 use crate::timestamp::Timestamp;
 
 const SCHEMA_VERSION: u64 = 2;
+/// The schema of states with several owners.
+const SHARED_ROOT: u64 = 3;
 const SINGLE_OWNER: &str = "single_owner";
 const RECONCILIATION_MODES: [&str; 2] = ["replace", "merge"];
 
@@ -42,12 +46,12 @@ struct Version2 {
     published_at: Timestamp,
     created_at: Timestamp,
     updated_at: Timestamp,
-    state: Mode,
-    reconciliation: Mode,
-    source: Source,
+    state: Object<Mode>,
+    reconciliation: Object<Mode>,
+    source: Object<Source>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    links: Option<Links>,
-    outputs: Vec<OutputRecord>,
+    links: Option<Object<Links>>,
+    outputs: Vec<Object<OutputRecord>>,
 }
 
 /// Version 1 had one mode of everything, and one time.
@@ -62,9 +66,9 @@ struct Version1 {
     published_at: Timestamp,
     created_at: Option<Timestamp>,
     updated_at: Option<Timestamp>,
-    source: Source,
-    links: Option<Links>,
-    outputs: Vec<Output1>,
+    source: Object<Source>,
+    links: Option<Object<Links>>,
+    outputs: Vec<Object<Output1>>,
 }
 
 #[derive(Deserialize)]
@@ -83,46 +87,48 @@ struct Output1 {
 
 impl State {
     /// Reads a state file and checks every rule of it. The error says which rule it breaks.
-    pub fn parse(bytes: &[u8]) -> Result<State, String> {
+    pub fn parse(bytes: &[u8]) -> Result<State, Fault> {
         #[derive(Deserialize)]
         struct Schema {
             schema_version: u64,
         }
-        let version = serde_json::from_slice::<Schema>(bytes).map_err(|error| error.to_string())?.schema_version;
+        let invalid = |error: serde_json::Error| Fault::Invalid(error.to_string());
+        let version = serde_json::from_slice::<Object<Schema>>(bytes).map_err(invalid)?.0.schema_version;
         let state = match version {
-            1 => serde_json::from_slice::<Version1>(bytes).map(Version2::from),
-            SCHEMA_VERSION => serde_json::from_slice::<Version2>(bytes),
-            other => return Err(format!("state schema version {other} can't be read by this version")),
+            1 => serde_json::from_slice::<Object<Version1>>(bytes).map(|object| Version2::from(object.0)),
+            SCHEMA_VERSION => serde_json::from_slice::<Object<Version2>>(bytes).map(|object| object.0),
+            SHARED_ROOT => return Err(Fault::SharedRoot),
+            other => return Err(Fault::Invalid(format!("state schema version {other} can't be read by this version"))),
         };
-        let state = state.map_err(|error| error.to_string())?;
-        check(&state)?;
+        let state = state.map_err(invalid)?;
+        check(&state).map_err(Fault::Invalid)?;
         Ok(state.into())
     }
 
     /// The state as it is written.
     pub fn to_json(&self) -> String {
-        bundle::json(&Version2::from(self.clone()))
+        json::pretty(&Version2::from(self.clone()))
     }
 }
 
 fn check(state: &Version2) -> Result<(), String> {
-    if state.state.mode != SINGLE_OWNER {
-        return Err(format!("state.mode: {:?} is not {SINGLE_OWNER:?}", state.state.mode));
+    if state.state.0.mode != SINGLE_OWNER {
+        return Err(format!("state.mode: {:?} is not {SINGLE_OWNER:?}", state.state.0.mode));
     }
-    if !RECONCILIATION_MODES.contains(&state.reconciliation.mode.as_str()) {
-        return Err(format!("reconciliation.mode: {:?} is neither replace nor merge", state.reconciliation.mode));
+    if !RECONCILIATION_MODES.contains(&state.reconciliation.0.mode.as_str()) {
+        return Err(format!("reconciliation.mode: {:?} is neither replace nor merge", state.reconciliation.0.mode));
     }
     for (key, id) in [("pipeline_id", &state.pipeline_id), ("destination_id", &state.destination_id)] {
         if !is_id(id) {
             return Err(format!("{key}: {id:?} is not an id"));
         }
     }
-    check_url("links.primary_url", state.links.as_ref().and_then(|links| links.primary_url.as_deref()))?;
+    check_url("links.primary_url", state.links.as_ref().and_then(|links| links.0.primary_url.as_deref()))?;
     check_outputs(&state.outputs)
 }
 
-fn check_outputs(outputs: &[OutputRecord]) -> Result<(), String> {
-    for output in outputs {
+fn check_outputs(outputs: &[Object<OutputRecord>]) -> Result<(), String> {
+    for Object(output) in outputs {
         let path = &output.path;
         check_url(&format!("outputs: {path}: url"), output.url.as_deref())?;
         match (output.kind, &output.transform) {
@@ -131,7 +137,7 @@ fn check_outputs(outputs: &[OutputRecord]) -> Result<(), String> {
             _ => {}
         }
     }
-    let mut paths: Vec<&RelPath> = outputs.iter().map(|output| &output.path).collect();
+    let mut paths: Vec<&RelPath> = outputs.iter().map(|output| &output.0.path).collect();
     paths.sort_unstable();
     if let Some([twice, _]) = paths.array_windows().find(|[a, b]| a == b) {
         return Err(format!("outputs: {twice} is recorded twice"));
@@ -154,7 +160,7 @@ fn check_url(place: &str, url: Option<&str>) -> Result<(), String> {
 impl From<Version1> for Version2 {
     fn from(old: Version1) -> Version2 {
         let at = &old.published_at;
-        let outputs = old.outputs.into_iter().map(|output| OutputRecord {
+        let outputs = old.outputs.into_iter().map(|Object(output)| OutputRecord {
             path: output.path,
             kind: output.kind,
             source_path: output.source_path,
@@ -170,12 +176,12 @@ impl From<Version1> for Version2 {
             distributor_version: old.distributor_version,
             pipeline_id: old.pipeline_id,
             destination_id: old.destination_id,
-            outputs: outputs.collect(),
+            outputs: outputs.map(Object).collect(),
             created_at: old.created_at.unwrap_or_else(|| at.clone()),
             updated_at: old.updated_at.unwrap_or_else(|| at.clone()),
             published_at: old.published_at,
-            state: Mode { mode: SINGLE_OWNER.to_owned() },
-            reconciliation: Mode { mode: RECONCILIATION_MODES[0].to_owned() },
+            state: Object(Mode { mode: SINGLE_OWNER.to_owned() }),
+            reconciliation: Object(Mode { mode: RECONCILIATION_MODES[0].to_owned() }),
             source: old.source,
             links: old.links,
         }
@@ -191,10 +197,10 @@ impl From<Version2> for State {
             published_at: read.published_at,
             created_at: read.created_at,
             updated_at: read.updated_at,
-            reconciliation: read.reconciliation.mode,
-            manifest: read.source.manifest,
-            primary_url: read.links.and_then(|links| links.primary_url),
-            outputs: read.outputs,
+            reconciliation: read.reconciliation.0.mode,
+            manifest: read.source.0.manifest,
+            primary_url: read.links.and_then(|links| links.0.primary_url),
+            outputs: read.outputs.into_iter().map(|output| output.0).collect(),
         }
     }
 }
@@ -209,11 +215,11 @@ impl From<State> for Version2 {
             published_at: state.published_at,
             created_at: state.created_at,
             updated_at: state.updated_at,
-            state: Mode { mode: SINGLE_OWNER.to_owned() },
-            reconciliation: Mode { mode: state.reconciliation },
-            source: Source { manifest: state.manifest },
-            links: state.primary_url.map(|url| Links { primary_url: Some(url) }),
-            outputs: state.outputs,
+            state: Object(Mode { mode: SINGLE_OWNER.to_owned() }),
+            reconciliation: Object(Mode { mode: state.reconciliation }),
+            source: Object(Source { manifest: state.manifest }),
+            links: state.primary_url.map(|url| Object(Links { primary_url: Some(url) })),
+            outputs: state.outputs.into_iter().map(Object).collect(),
         }
     }
 }

@@ -3,7 +3,7 @@
 mod json;
 mod record;
 
-pub use record::{OutputKind, OutputRecord, State};
+pub use record::{Fault, OutputKind, OutputRecord, State};
 
 /// The largest state file, in bytes.
 pub const MAX_BYTES: u64 = 128 * 1024 * 1024;

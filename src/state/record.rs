@@ -18,6 +18,15 @@ pub enum OutputKind {
     Generated,
 }
 
+/// Why a state file is not a state that can be gone by.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It breaks a rule.
+    Invalid(String),
+    /// It has several owners.
+    SharedRoot,
+}
+
 /// A managed output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

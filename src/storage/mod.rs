@@ -31,6 +31,15 @@ pub enum Met {
     Unreadable(Error),
 }
 
+/// What a listing is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// A bundle's files.
+    Source,
+    /// What is published.
+    Destination,
+}
+
 /// How many levels below its root a search goes.
 pub const MAX_DEPTH: usize = 64;
 
@@ -159,14 +168,17 @@ pub trait Storage: Send + Sync {
     /// The view on a place below this one. Nothing is touched.
     fn at(&self, path: &BundlePath) -> Box<dyn Storage>;
 
-    /// Finds the directories that hold a regular file `marker`, the outermost of each branch, in no promised order;
+    /// Finds the directories that hold a `marker`, of whatever kind but a symbolic link, the outermost of each branch, in no promised order;
     /// symbolic links and names that begin with `.distributor` are passed over. Fails with `not_found` where the place
     /// itself is not there.
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()>;
 
-    /// Visits every entry below, each once, directories before what they hold; names of ours at the root are left out.
-    /// A place that is not there has no entries. An error of `visit` ends the listing and is returned.
-    fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()>;
+    /// Visits every entry below, each once, directories before what they hold. In a destination names of ours at the root
+    /// are left out, directories with a state of their own are not looked into, and a place that is not there has no
+    /// entries; in a source all is shown, and `not_found` says that the place is not there. A directory on another file
+    /// system, or deeper than any path may be, is shown as special and not looked into. An error of `visit` ends the
+    /// listing and is returned.
+    fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()>;
 
     /// Which of the paths name something, of whatever kind.
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>>;

@@ -13,7 +13,7 @@ use distributor::host::Cancel;
 use distributor::names::{self, STATE};
 use distributor::path::{BundlePath, RESERVED, RelPath};
 use distributor::storage::{
-    Commit, Expected, Guard, Job, Met, Opened, Recovery, Small, Stage, StageError, Storage, Version,
+    Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage, Version,
 };
 
 /// An object: its bytes, and the token of the publication that wrote it.
@@ -134,12 +134,14 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
+    fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
         let keys: Vec<String> = self.objects().into_keys().collect();
         let managed: Vec<String> =
             keys.iter().filter_map(|key| key.strip_suffix(&format!("/{STATE}")).map(|dir| format!("{dir}/"))).collect();
+        let managed = if scope == Scope::Source { Vec::new() } else { managed };
+        let own = |key: &String| scope == Scope::Destination && names::is_own(key.as_bytes());
         let inside = |key: &String| managed.iter().any(|dir| key.starts_with(dir.as_str()));
-        for key in keys.iter().filter(|key| !names::is_own(key.as_bytes()) && !inside(key)) {
+        for key in keys.iter().filter(|key| !own(key) && !inside(key)) {
             let path = RelPath::parse(key).ok();
             visit(Entry { raw: key.clone().into_bytes(), path, kind: Kind::File })?;
         }

@@ -9,7 +9,9 @@ use distributor::entry::Entry;
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
 use distributor::path::{BundlePath, RelPath};
-use distributor::storage::{Commit, Expected, Guard, Job, Met, Opened, Recovery, Small, Stage, StageError, Storage};
+use distributor::storage::{
+    Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
+};
 
 /// How a call ends that fate has chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,8 +101,8 @@ impl Storage for Mortal {
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()> {
         self.fate.call("find", || self.inner.find(marker, visit))
     }
-    fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
-        self.fate.call("list", || self.inner.list(visit))
+    fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
+        self.fate.call("list", || self.inner.list(scope, visit))
     }
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
         self.fate.call("exist_many", || self.inner.exist_many(paths))

@@ -109,7 +109,7 @@ impl Dir {
         }
     }
 
-    /// Creates a file that must not be there, with exactly `mode`.
+    /// Creates a file that must not be there, with exactly `mode`. `name` may lie in a directory of a stage.
     pub(super) fn create(&self, name: &str, mode: u32) -> io::Result<File> {
         let file = File::from(rustix::fs::openat(&self.0, name, CREATE, Mode::from_raw_mode(0o600))?);
         rustix::fs::fchmod(&file, Mode::from_raw_mode(mode))?;
@@ -149,6 +149,11 @@ impl Dir {
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The file system it lies on.
+    pub(super) fn device(&self) -> io::Result<u64> {
+        Ok(rustix::fs::fstat(&self.0)?.st_dev)
     }
 
     /// Whether two names are one file.

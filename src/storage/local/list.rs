@@ -7,8 +7,8 @@ use rustix::fs::FileType;
 use super::dir::{Dir, Name};
 use crate::error::{Error, Result};
 use crate::names::{STATE, is_own};
-use crate::path::{RESERVED, RelPath, escape};
-use crate::storage::{Entry, Kind, MAX_DEPTH, Met};
+use crate::path::{MAX_PATH, RESERVED, RelPath, escape};
+use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope};
 
 /// A directory still to be walked: its path as it is, and how deep it lies.
 struct Pending {
@@ -31,7 +31,7 @@ fn open(root: &Dir, path: &[u8]) -> io::Result<Option<Dir>> {
 
 /// [`crate::storage::Storage::find`].
 pub(super) fn find(root: &Dir, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> io::Result<()> {
-    if root.kind(marker)? == Some(FileType::RegularFile) {
+    if is_marked(root, marker)? {
         visit(b"", Met::Marked);
         return Ok(());
     }
@@ -48,6 +48,11 @@ pub(super) fn find(root: &Dir, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) 
     Ok(())
 }
 
+/// A marker of an odd kind marks as well, so that reading it tells; a link is not followed and tells nothing.
+fn is_marked(dir: &Dir, marker: &str) -> io::Result<bool> {
+    Ok(!matches!(dir.kind(marker)?, None | Some(FileType::Symlink)))
+}
+
 fn search(
     root: &Dir,
     at: &Pending,
@@ -57,7 +62,7 @@ fn search(
 ) -> io::Result<()> {
     let opened = open(root, &at.path)?;
     let dir = opened.as_ref().unwrap_or(root);
-    if !at.path.is_empty() && dir.kind(marker)? == Some(FileType::RegularFile) {
+    if !at.path.is_empty() && is_marked(dir, marker)? {
         visit(&at.path, Met::Marked);
         return Ok(());
     }
@@ -80,9 +85,11 @@ fn search(
 /// [`crate::storage::Storage::list`].
 pub(super) fn list(
     root: &Dir,
+    scope: Scope,
     visit: &mut dyn FnMut(Entry) -> Result<()>,
     fail: &dyn Fn(&str, &io::Error) -> Error,
 ) -> Result<()> {
+    let device = root.device().map_err(|error| fail("", &error))?;
     let mut pending = vec![Vec::new()];
     while let Some(path) = pending.pop() {
         let fail = |error: io::Error| fail(&escape(&path), &error);
@@ -90,15 +97,15 @@ pub(super) fn list(
         let dir = opened.as_ref().unwrap_or(root);
         for name in dir.names().map_err(fail)? {
             let Name { bytes, kind } = name.map_err(fail)?;
-            if path.is_empty() && is_own(&bytes) {
+            if scope == Scope::Destination && path.is_empty() && is_own(&bytes) {
                 continue;
             }
             let raw = join(&path, &bytes);
             let kind = match kind {
                 FileType::RegularFile => Kind::File,
                 FileType::Symlink => Kind::Link,
-                FileType::Directory if is_managed(dir, &bytes).map_err(fail)? => Kind::Managed,
-                FileType::Directory => Kind::Directory,
+                FileType::Directory if raw.len() > MAX_PATH => Kind::Special,
+                FileType::Directory => directory(dir, &bytes, scope, device).map_err(fail)?,
                 _ => Kind::Special,
             };
             if kind == Kind::Directory {
@@ -110,10 +117,15 @@ pub(super) fn list(
     Ok(())
 }
 
-fn is_managed(dir: &Dir, name: &[u8]) -> io::Result<bool> {
-    match dir.open_named(name) {
-        Ok(below) => Ok(below.kind(STATE)?.is_some()),
+fn directory(above: &Dir, name: &[u8], scope: Scope, device: u64) -> io::Result<Kind> {
+    let Ok(dir) = above.open_named(name) else {
         // The walk itself will say what is wrong when it gets there.
-        Err(_) => Ok(false),
-    }
+        return Ok(Kind::Directory);
+    };
+    Ok(match scope {
+        Scope::Destination if dir.kind(STATE)?.is_some() => Kind::Managed,
+        // No rename leads there, and it is not this place's to begin with.
+        Scope::Destination if dir.device()? != device => Kind::Special,
+        _ => Kind::Directory,
+    })
 }

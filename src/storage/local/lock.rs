@@ -13,6 +13,9 @@ use crate::storage::Guard;
 /// How long between two attempts, at least and at most: spread so that many that wait don't step in one rhythm.
 const PAUSE: (u64, u64) = (20, 100);
 
+/// How often a directory may vanish between making and opening it before that is taken for what it seems.
+const PATIENCE: usize = 50;
+
 struct Held {
     local: Local,
     file: File,
@@ -21,13 +24,13 @@ struct Held {
 
 impl Local {
     pub(super) fn acquire(&self, holder: &[u8], waiting: &dyn Fn(Duration) -> Result<()>) -> Result<Box<dyn Guard>> {
-        let (begun, mut made) = (Instant::now(), 0);
+        let (begun, mut made, mut vanished) = (Instant::now(), 0, 0);
         loop {
             match self.attempt(holder, &mut made) {
                 Ok(Some(file)) => return Ok(Box::new(Held { local: self.view(), file, made })),
                 Ok(None) => {}
                 // Who held it took the directory back while it was empty: it is made anew.
-                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound && vanished < PATIENCE => vanished += 1,
                 Err(error) => {
                     self.unmake(made);
                     return Err(self.fail(LOCK, &error));

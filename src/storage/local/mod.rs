@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use dir::Dir;
 
-use super::{Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Small, Stage, StageError, Storage};
+use super::{Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::{LOCK, STAGE_PREFIX};
@@ -37,6 +37,9 @@ impl Default for Modes {
 
 /// Up to how many files or directories are made durable one by one; beyond that the file system is, as a whole.
 const FEW: usize = 64;
+
+/// The system's own error, for its own words.
+const NOT_FOUND: rustix::io::Errno = rustix::io::Errno::NOENT;
 
 /// A place on the local file system.
 pub struct Local {
@@ -74,7 +77,7 @@ impl Local {
     }
 
     fn dir(&self) -> Result<Arc<Dir>> {
-        self.try_dir()?.ok_or_else(|| self.fail("", &io::ErrorKind::NotFound.into()))
+        self.try_dir()?.ok_or_else(|| self.fail("", &NOT_FOUND.into()))
     }
 
     /// The place's directory, `None` where it is not there.
@@ -84,7 +87,15 @@ impl Local {
         }
         match self.open() {
             Ok(dir) => Ok(Some(self.remember(dir))),
+            // A link that leads nowhere is there, and no directory can be made of it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.root.is_symlink() && !self.root.exists() => {
+                Err(self.fail("", &rustix::io::Errno::NOTDIR.into()))
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            // A link below the root, where links are not followed.
+            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
+                Err(self.fail("", &rustix::io::Errno::NOTDIR.into()))
+            }
             Err(error) => Err(self.fail("", &error)),
         }
     }
@@ -177,9 +188,13 @@ impl Storage for Local {
         list::find(&*self.dir()?, marker, visit).map_err(|error| self.fail("", &error))
     }
 
-    fn list(&self, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
-        let Some(dir) = self.try_dir()? else { return Ok(()) };
-        list::list(&dir, visit, &|name, error| self.fail(name, error))
+    fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
+        let dir = match scope {
+            Scope::Source => Some(self.dir()?),
+            Scope::Destination => self.try_dir()?,
+        };
+        let Some(dir) = dir else { return Ok(()) };
+        list::list(&dir, scope, visit, &|name, error| self.fail(name, error))
     }
 
     fn read(&self, path: &RelPath) -> Result<Opened> {

@@ -28,7 +28,7 @@ impl Local {
         if let Expected::Version(version) = expected {
             let there = self.read_small(name, u64::MAX)?.map(|small| small.version);
             if there.as_ref() != version {
-                let message = format!("{}: it changed since it was read", self.path().join(name).display());
+                let message = format!("{}/{name}: it changed since it was read", self.describe_place());
                 return Err(Error::new(Code::PreconditionFailed, message).hint("run again"));
             }
         }

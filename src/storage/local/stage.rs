@@ -39,31 +39,33 @@ impl Local {
     }
 
     pub(super) fn fill_stage(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<StageResult> {
-        let shards = match self.shards(stage, jobs.len()) {
-            Ok(shards) => shards,
+        let dir = match self.sharded(stage, jobs.len()) {
+            Ok(dir) => dir,
             Err(error) => return vec![Err(Place(error))],
         };
         let numbered: Vec<(usize, &Job<'_>)> = jobs.iter().enumerate().collect();
         pool::map(pool::cores(), &numbered, |(at, job)| {
             cancel.check().map_err(Place)?;
-            self.fill_one(&shards[at / SHARD], *at, job, cancel)
+            self.fill_one(&dir, *at, job, cancel)
         })
     }
 
-    fn shards(&self, stage: &Stage, jobs: usize) -> Result<Vec<Dir>> {
+    /// The stage with the directories that so many jobs need.
+    fn sharded(&self, stage: &Stage, jobs: usize) -> Result<Dir> {
         let dir = self.stage_dir(stage)?;
-        let shard = |at: usize| dir.make_dir(&at.to_string(), PRIVATE_DIR).map(|(dir, _)| dir);
-        let made = (0..jobs.div_ceil(SHARD)).map(shard).collect::<io::Result<_>>();
-        made.map_err(|error| self.fail(stage.name(), &error))
+        let make =
+            || (0..jobs.div_ceil(SHARD)).try_for_each(|at| dir.make_one(&at.to_string(), PRIVATE_DIR).map(|_| ()));
+        make().map_err(|error| self.fail(stage.name(), &error))?;
+        Ok(dir)
     }
 
-    fn fill_one(&self, shard: &Dir, at: usize, job: &Job<'_>, cancel: &Cancel) -> StageResult {
+    fn fill_one(&self, stage: &Dir, at: usize, job: &Job<'_>, cancel: &Cancel) -> StageResult {
         let mut opened = job.body.open().map_err(Source)?;
         if opened.size != job.size {
             return Err(Source(size_mismatch(job.path, job.size, opened.size)));
         }
         let fail = |error: io::Error| Place(self.fail(job.path, &error));
-        let mut file = shard.create(&at.to_string(), self.modes.file).map_err(fail)?;
+        let mut file = stage.create(&format!("{}/{at}", shard_of(at)), self.modes.file).map_err(fail)?;
         // Reading and writing share one pass; which of the two failed is kept aside.
         let mut written = Ok(());
         let passed = pass(&mut opened.body, job.size, |bytes| {
@@ -139,7 +141,8 @@ impl Local {
         use io::ErrorKind as K;
         if matches!(error.kind(), K::AlreadyExists | K::IsADirectory | K::NotADirectory | K::DirectoryNotEmpty) {
             let path = self.path().join(commit.path.as_str());
-            let message = format!("{}: something that is not ours took this name meanwhile", path.display());
+            let path = crate::path::escape(path.as_os_str().as_encoded_bytes());
+            let message = format!("{path}: something that is not ours took this name meanwhile");
             return Error::new(Code::CommitIncomplete, message).hint("move it aside; the next run finishes the rest");
         }
         self.fail(commit.path, error)
