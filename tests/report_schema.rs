@@ -145,7 +145,10 @@ fn open_objects(value: &Value, place: &str, see: &mut dyn FnMut(&str)) {
 fn runs_that_go_well() {
     let scene = Scene::new();
     scene.bundle("report", "--created 2026-06-04T11:55:00Z");
-    assert_eq!(scene.publish("--dry-run", 0).0, ["publish_new", "publish_new"]);
+    let (actions, _, mut document) = scene.publish("--dry-run", 0);
+    assert_eq!(actions, ["publish_new", "publish_new"]);
+    document["pipelines"][0]["destinations"][0]["more"] = true.into();
+    assert!(!scene.schema.is_valid(&document), "a field that is not described is found");
     let (actions, _, document) = scene.publish("", 0);
     assert_eq!(actions, ["publish_new", "publish_new"]);
     let records = &document["pipelines"][0]["destinations"];
