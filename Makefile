@@ -13,7 +13,8 @@ FUZZ_SECONDS = 60
 
 PROGRAMS = distributor distributor-run distributor-validate distributor-inspect distributor-bundle
 PAGES = $(sort $(wildcard man/*.[157]))
-PAPERS = README.md $(wildcard CHANGELOG.md docs/* examples)
+PAPERS = README.md CHANGELOG.md docs
+EXAMPLES = $(filter-out examples/published,$(wildcard examples/*))
 LICENCES = LICENSE-MIT LICENSE-APACHE
 FUZZERS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 
@@ -35,7 +36,7 @@ install:
 	@for program in $(PROGRAMS); do \
 		test -x "$(TARGET)/release/$$program" || { $(MAKE) all && break; } || exit 1; \
 	done
-	$(INSTALL) -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(DOCDIR)"
+	$(INSTALL) -d "$(DESTDIR)$(BINDIR)" "$(DESTDIR)$(DOCDIR)/examples"
 	$(INSTALL) -m 0755 $(PROGRAMS:%="$(TARGET)/release/%") "$(DESTDIR)$(BINDIR)"
 	for page in $(PAGES); do \
 		$(INSTALL) -d "$(DESTDIR)$(MANDIR)/man$${page##*.}" && \
@@ -43,6 +44,7 @@ install:
 	done
 	$(INSTALL) -m 0644 $(LICENCES) "$(DESTDIR)$(DOCDIR)"
 	cp -R $(PAPERS) "$(DESTDIR)$(DOCDIR)"
+	cp -R $(EXAMPLES) "$(DESTDIR)$(DOCDIR)/examples"
 	chmod -R u=rwX,go=rX "$(DESTDIR)$(DOCDIR)"
 
 uninstall:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# What distributor does, on the project's own documents and the example bundle: make, check, publish, skip, replace.
+# What distributor does, on the project's own documents and the example bundle: make, check, publish, skip, replace, and
+# refuse to touch what is not its own.
 # Called by `make demo`, which puts the programs on the PATH; everything lands under target/demo.
 set -eu
 cd "$(dirname "$0")/.."
@@ -8,6 +9,7 @@ demo=target/demo
 say() { printf '\n\033[1m%s\033[0m\n' "$1"; }
 [ -t 1 ] && [ -z "${NO_COLOR-}" ] && [ "${TERM-dumb}" != dumb ] || say() { printf '\n%s\n' "$1"; }
 run() { printf '$ %s\n' "$*"; "$@"; }
+refused() { run "$@" && status=0 || status=$?; echo "exit status $status"; [ "$status" -eq 1 ]; }
 
 # Modes from here on are those of the configuration, not of this directory.
 rm -rf "$demo"
@@ -49,7 +51,19 @@ echo "A second release." >> "$demo/source/welcome/notes/release.txt"
 run distributor-bundle "$demo/source/welcome" --id example.welcome --force
 run distributor-run --config "$demo/site.yml"
 
+say "6. Somebody puts a file of their own where the next version goes: it is refused, and their file is unharmed"
+echo "Do not lose this." > "$demo/www/welcome/notes/mine.txt"
+echo "A third release." >> "$demo/source/welcome/notes/release.txt"
+run distributor-bundle "$demo/source/welcome" --id example.welcome --force
+refused distributor-run --config "$demo/site.yml"
+run cat "$demo/www/welcome/notes/mine.txt"
+
+say "7. Move it aside, run again: published"
+run mv "$demo/www/welcome/notes/mine.txt" "$demo/mine.txt"
+run distributor-run --config "$demo/site.yml"
+
 say "Look at"
 echo "  $demo/www/welcome/index.html           a published page"
 echo "  $demo/www/welcome/.distributor.json    the record of what is managed there"
+echo "  $demo/mine.txt                         the stranger's file"
 echo "  $demo/site.yml                         the configuration"

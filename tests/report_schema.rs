@@ -1,0 +1,253 @@
+//! `docs/report.schema.json` against what the programs print.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use distributor::error::Code;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const RUN: &str = env!("CARGO_BIN_EXE_distributor-run");
+const VALIDATE: &str = env!("CARGO_BIN_EXE_distributor-validate");
+const INSPECT: &str = env!("CARGO_BIN_EXE_distributor-inspect");
+const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
+
+/// One bundle to two destinations: one with links, one that has taken nothing but `fixed`.
+const CONFIGURATION: &str = "\
+pipelines:
+  - id: reports
+    source:
+      backend: local
+      path: source
+    destinations:
+      - id: www
+        backend: local
+        path: www
+        links:
+          base_url: https://www.example.org/
+      - id: latest
+        backend: local
+        path: latest
+        path_mapping: fixed
+        takeover:
+          mode: source
+";
+
+fn schema() -> Value {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/report.schema.json");
+    serde_json::from_str(&fs::read_to_string(path).expect("the schema is there")).expect("the schema is JSON")
+}
+
+/// A directory with a configuration and a bundle, and what is run in it.
+struct Scene {
+    dir: TempDir,
+    schema: jsonschema::Validator,
+}
+
+impl Scene {
+    fn new() -> Scene {
+        let schema = jsonschema::draft202012::options().should_validate_formats(true).build(&schema());
+        let scene = Scene { dir: TempDir::new().expect("a directory"), schema: schema.expect("a schema") };
+        scene.write("site.yml", CONFIGURATION);
+        scene.write("source/report/index.html", "<h1>June</h1>\n");
+        scene.write("source/report/data/old.csv", "a,b\n");
+        scene
+    }
+
+    fn write(&self, path: &str, text: &str) {
+        let path = self.dir.path().join(path);
+        fs::create_dir_all(path.parent().expect("a parent")).expect("a directory");
+        fs::write(path, text).expect("a file");
+    }
+
+    fn remove(&self, path: &str) {
+        let path = self.dir.path().join(path);
+        if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }.expect("it goes");
+    }
+
+    /// Runs a program, whose document has to keep to the schema and whose codes have to be ours.
+    #[track_caller]
+    fn run(&self, program: &str, args: &str, status: i32) -> Value {
+        let mut command = Command::new(program);
+        command.args(args.split_whitespace()).args(["--format", "json"]).current_dir(self.dir.path());
+        let output = command.env_remove("DISTRIBUTOR_CONFIG").output().expect("it runs");
+        let shown = String::from_utf8(output.stdout).expect("text");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{args}: {said}{shown}");
+        assert!(shown.ends_with("}\n") && shown.lines().count() == 1, "{args}: {shown}");
+        let document: Value = serde_json::from_str(&shown).expect("JSON");
+        let faults: Vec<String> =
+            self.schema.iter_errors(&document).map(|e| format!("{}: {e}", e.instance_path)).collect();
+        assert!(faults.is_empty(), "{args}: {}\n{shown}", faults.join("\n"));
+        codes(&document, &mut |code| {
+            assert!(Code::ALL.iter().any(|known| known.as_str() == code), "{args}: {code}");
+        });
+        document
+    }
+
+    #[track_caller]
+    fn bundle(&self, path: &str, more: &str) {
+        self.run(BUNDLE, &format!("source/{path} --id reports.monthly {more}"), 0);
+    }
+
+    /// Runs distributor-run; gives the actions, the first error's code or an empty text, and all of it.
+    #[track_caller]
+    fn publish(&self, more: &str, status: i32) -> (Vec<String>, String, Value) {
+        let document = self.run(RUN, &format!("-c site.yml {more}"), status);
+        let records: Vec<Value> = document["pipelines"][0]["destinations"].as_array().expect("records").clone();
+        let action = |record: &Value| record["action"].as_str().expect("an action").to_owned();
+        let code = records.iter().find_map(|record| record["error"]["code"].as_str()).unwrap_or_default().to_owned();
+        (records.iter().map(action).collect(), code, document)
+    }
+}
+
+/// Every `code` of a document.
+fn codes(value: &Value, see: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| codes(value, see)),
+        Value::Object(fields) => {
+            fields.get("code").and_then(Value::as_str).into_iter().for_each(&mut *see);
+            fields.values().for_each(|value| codes(value, see));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn the_schema_is_one() {
+    let schema = schema();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema));
+    // Objects are closed, so that a field that is not described is found.
+    open_objects(&schema, "", &mut |place| panic!("{place}: an object that is not closed"));
+}
+
+/// Objects with properties of their own that say nothing of others. Conditions only narrow what is closed above them.
+fn open_objects(value: &Value, place: &str, see: &mut dyn FnMut(&str)) {
+    match value {
+        Value::Array(values) => values.iter().for_each(|value| open_objects(value, place, see)),
+        Value::Object(fields) => {
+            if fields.get("type") == Some(&"object".into()) && fields.contains_key("properties") {
+                let closed = fields.get("additionalProperties") == Some(&false.into());
+                if !closed {
+                    see(place);
+                }
+            }
+            for (key, value) in fields {
+                open_objects(value, &format!("{place}/{key}"), see);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn runs_that_go_well() {
+    let scene = Scene::new();
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    let (actions, _, mut document) = scene.publish("--dry-run", 0);
+    assert_eq!(actions, ["publish_new", "publish_new"]);
+    document["pipelines"][0]["destinations"][0]["more"] = true.into();
+    assert!(!scene.schema.is_valid(&document), "a field that is not described is found");
+    let (actions, _, document) = scene.publish("", 0);
+    assert_eq!(actions, ["publish_new", "publish_new"]);
+    let records = &document["pipelines"][0]["destinations"];
+    assert_eq!(records[0]["primary_url"], "https://www.example.org/report/index.html");
+    assert_eq!(records[1]["primary_url"], Value::Null);
+    assert_eq!(scene.publish("", 0).0, ["skip_same", "skip_same"]);
+    // A newer one with a file less and a file more.
+    scene.remove("source/report/data");
+    scene.write("source/report/new.txt", "new\n");
+    scene.bundle("report", "--force --created 2026-06-05T11:55:00Z");
+    let (actions, _, document) = scene.publish("", 0);
+    assert_eq!(actions, ["replace_older", "replace_older"]);
+    assert_eq!(document["pipelines"][0]["destinations"][0]["deleted"][0], "data/old.csv");
+    scene.bundle("report", "--force --created 2026-06-03T11:55:00Z");
+    assert_eq!(scene.publish("", 0).0, ["skip_destination_newer", "skip_destination_newer"]);
+    // Of another id, at the fixed destination.
+    scene.run(BUNDLE, "source/report --id reports.yearly --force --created 2026-06-06T11:55:00Z", 0);
+    assert_eq!(scene.publish("--destination latest", 0).0, ["replace_takeover"]);
+    scene.remove("source/report");
+    let (actions, _, document) = scene.publish("", 0);
+    assert_eq!((actions.len(), &document["warnings"][0]["code"]), (0, &"no_bundles".into()));
+}
+
+#[test]
+fn runs_that_fail() {
+    let scene = Scene::new();
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    scene.write("www/report/notes.txt", "mine\n");
+    let (actions, code, document) = scene.publish("", 1);
+    assert_eq!(
+        (actions.as_slice(), code.as_str()),
+        (["error", "publish_new"].map(str::to_owned).as_slice(), "unmanaged_content")
+    );
+    assert_eq!(document["status"], "partial_failure");
+    // Files that changed after the manifest was made, and a manifest that is none.
+    scene.remove("www");
+    scene.write("source/report/index.html", "<h1>July</h1>\n");
+    scene.remove("source/report/data/old.csv");
+    let (_, code, document) = scene.publish("--destination www", 1);
+    assert_eq!((code.as_str(), &document["status"]), ("invalid_bundle", &"failure".into()));
+    assert_eq!(document["pipelines"][0]["destinations"][0]["error"]["detail"].as_array().map(Vec::len), Some(2));
+    assert_eq!(scene.publish("--destination www --dry-run", 1).1, "invalid_bundle");
+    scene.write("source/report/manifest.json", "{}");
+    let (_, code, document) = scene.publish("", 1);
+    assert_eq!(
+        (code.as_str(), &document["pipelines"][0]["destinations"][0]["source_id"]),
+        ("invalid_bundle", &Value::Null)
+    );
+    // A source that is not there.
+    scene.remove("source");
+    let (actions, _, document) = scene.publish("", 1);
+    assert_eq!((actions.len(), &document["pipelines"][0]["error"]["code"]), (0, &"not_found".into()));
+    assert_eq!((&document["status"], &document["summary"]["failed"]), (&"failure".into(), &1.into()));
+}
+
+#[test]
+fn a_run_that_finds_the_destination_locked() {
+    let scene = Scene::new();
+    scene.bundle("report", "");
+    scene.write("www/report/.distributor.lock", "");
+    let lock = fs::File::open(scene.dir.path().join("www/report/.distributor.lock")).expect("the lock");
+    lock.lock().expect("the lock is free");
+    assert_eq!(scene.publish("--destination www --lock-timeout 0", 3).1, "locked");
+}
+
+#[test]
+fn bundles_made_checked_and_shown() {
+    let scene = Scene::new();
+    let document = scene.run(BUNDLE, "source/report --id reports.monthly", 0);
+    assert_eq!((&document["manifest"]["id"], &document["bytes"]), (&"reports.monthly".into(), &18.into()));
+    assert_eq!(scene.run(BUNDLE, "source/report --id reports.monthly", 1)["error"]["code"], "already_exists");
+    assert_eq!(scene.run(BUNDLE, "source/nowhere --id reports.monthly", 1)["manifest"], Value::Null);
+
+    assert_eq!(scene.run(VALIDATE, "source/report", 0)["bundles"][0]["valid"], true);
+    assert_eq!(scene.run(VALIDATE, "-c site.yml", 0)["bundles"].as_array().map(Vec::len), Some(0));
+    assert_eq!(scene.run(VALIDATE, "-c site.yml --pipeline reports", 0)["status"], "success");
+    assert_eq!(scene.run(INSPECT, "source/report", 0)["bundles"][0]["files"].as_array().map(Vec::len), Some(2));
+    assert_eq!(scene.run(INSPECT, "-c site.yml --pipeline reports", 0)["bundles"][0]["bundle_path"], "report");
+
+    scene.write("source/report/unlisted.txt", "more\n");
+    assert_eq!(
+        scene.run(VALIDATE, "source/report", 0)["bundles"][0]["warnings"][0]["code"],
+        Code::UnlistedFile.as_str()
+    );
+    scene.write("source/report/index.html", "<h1>July</h1>\n");
+    assert_eq!(
+        scene.run(VALIDATE, "source/report --strict", 1)["bundles"][0]["errors"].as_array().map(Vec::len),
+        Some(2)
+    );
+    scene.write("source/broken/manifest.json", "{\"schema_version\": 1}");
+    assert_eq!(scene.run(VALIDATE, "source/broken", 1)["bundles"][0]["id"], Value::Null);
+    let document = scene.run(INSPECT, "-c site.yml --pipeline reports", 1);
+    assert_eq!(
+        (&document["error"]["code"], &document["bundles"][0]["id"]),
+        (&"invalid_manifest".into(), &"reports.monthly".into())
+    );
+    assert_eq!(scene.run(VALIDATE, "source/nowhere", 1)["error"]["code"], "not_found");
+    assert_eq!(scene.run(INSPECT, "source/nowhere", 1)["error"]["code"], "not_found");
+    scene.remove("source");
+    assert_eq!(scene.run(VALIDATE, "-c site.yml --pipeline reports", 1)["error"]["code"], "not_found");
+    assert_eq!(scene.run(INSPECT, "-c site.yml --pipeline reports", 1)["error"]["code"], "not_found");
+}
