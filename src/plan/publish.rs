@@ -133,7 +133,8 @@ pub fn plan(decision: Decision, outputs: Outputs, state: Option<&State>, survey:
     let gone: Vec<RelPath> = recorded.filter(|path| !planned.contains(*path)).cloned().collect();
     let collides = colliding(&planned);
     let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.into_iter().partition(|path| collides(path));
-    let emptied = above(in_the_way.iter().chain(&dropped));
+    // Where a directory gives way to an output it is gone before that output comes.
+    let emptied = above(in_the_way.iter().chain(&dropped)).into_iter().filter(|dir| !within(dir, &planned)).collect();
     let clear_dirs = survey.directories.iter().filter(|dir| within(dir, &planned)).rev().cloned().collect();
     Ok(Plan {
         make_dirs: above(planned.iter()).into_iter().rev().filter(|dir| !survey.directories.contains(dir)).collect(),
