@@ -117,7 +117,8 @@ fn a_bundle_made_by_the_library_is_valid_and_whole() {
     assert_eq!(unlisted(&storage, &read).unwrap(), []);
     fs::remove_file(scene.path().join("-rf")).unwrap();
     fs::write(scene.path().join("--help"), "--heLp").unwrap();
-    let codes: Vec<Code> = verify(&storage, &read, &Cancel::default()).unwrap().iter().map(|found| found.code).collect();
+    let codes: Vec<Code> =
+        verify(&storage, &read, &Cancel::default()).unwrap().iter().map(|found| found.code).collect();
     assert_eq!(codes, [Code::DigestMismatch, Code::MissingFile], "in the order of the manifest");
 }
 

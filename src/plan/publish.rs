@@ -168,11 +168,16 @@ fn refuse_managed_below(planned: &BTreeSet<RelPath>, survey: &Survey<'_>) -> Res
     let owner = |path: &RelPath| {
         std::iter::once(path.as_str()).chain(path.ancestors()).find_map(|dir| managed.get(dir).copied())
     };
-    match planned.iter().find_map(|path| Some((path, owner(path)?))) {
+    if let Some((path, dir)) = planned.iter().find_map(|path| Some((path, owner(path)?))) {
+        let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");
+        return Err(Error::new(Code::PathOwnedByOther, message).hint("choose another path for one of the two"));
+    }
+    let above = |dir: &str| path::ancestors(dir).find_map(|above| planned.get(above));
+    match managed.iter().find_map(|dir| Some((above(dir)?, dir))) {
         None => Ok(()),
         Some((path, dir)) => {
-            let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");
-            Err(Error::new(Code::PathOwnedByOther, message).hint("choose another path for one of the two"))
+            let message = format!("{path}: it is a directory above {dir}, which is a destination of its own");
+            Err(Error::new(Code::OutputCollision, message).hint("choose another path for one of the two"))
         }
     }
 }
@@ -353,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_planned_in_a_directory_that_is_managed_by_itself() {
+    fn nothing_is_planned_in_or_above_a_directory_that_is_managed_by_itself() {
         let refused = |new: &str| {
             let mut survey = Survey::new(None, []);
             survey.see(Entry { path: Some(path("sub/site")), raw: b"sub/site".to_vec(), kind: Kind::Managed });
@@ -363,7 +368,8 @@ mod tests {
         for new in ["sub/site", "sub/site/a", "sub/site/a/b"] {
             assert_eq!(refused(new), Some(Code::PathOwnedByOther), "{new}");
         }
-        for new in ["sub/site2", "sub/a", "site"] {
+        assert_eq!(refused("sub"), Some(Code::OutputCollision));
+        for new in ["sub/site2", "sub/a", "site", "su"] {
             assert_eq!(refused(new), None, "{new}");
         }
     }
