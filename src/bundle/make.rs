@@ -85,8 +85,9 @@ impl Maker<'_> {
         let entry = |path: &RelPath| {
             self.cancel.check()?;
             let mut opened = self.storage.read(path)?;
-            let (size, sha256) =
-                pass(&mut opened.body, u64::MAX, |_| Ok(())).map_err(|error| Error::io(path, &error))?;
+            let passed = pass(&mut opened.body, u64::MAX, |_| self.cancel.check().map_err(std::io::Error::other));
+            self.cancel.check()?;
+            let (size, sha256) = passed.map_err(|error| Error::io(path, &error))?;
             if size != opened.size {
                 let message = format!("{path}: the file changed while it was read");
                 return Err(Error::new(Code::SourceChanged, message).hint("write the files first, the manifest last"));
