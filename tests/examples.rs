@@ -48,9 +48,9 @@ fn copy(from: &Path, to: &Path) {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
         if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target)
+            copy(&entry.path(), &target);
         } else {
-            fs::copy(entry.path(), target).map(drop).unwrap()
+            fs::copy(entry.path(), target).unwrap();
         }
     }
 }
@@ -208,9 +208,9 @@ fn blocks(document: &str, language: &str) -> Vec<(usize, String)> {
 fn every_configuration_in_the_documents_is_valid() {
     let mut documents = vec!["README.md".to_owned()];
     for entry in fs::read_dir(project("docs")).unwrap() {
-        let name = entry.unwrap().file_name().into_string().unwrap();
-        if name.ends_with(".md") {
-            documents.push(format!("docs/{name}"));
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "md") {
+            documents.push(format!("docs/{}", path.file_name().unwrap().display()));
         }
     }
     let world = World { home: Some(Path::new("/home/op")), state_directory: None, read: &|path| fs::read(path) };

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, Permissions};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -347,7 +347,8 @@ fn as_nobody(scene: &Scene) -> Option<Vec<String>> {
     }
     let no_skip = std::env::var_os("DISTRIBUTOR_TEST_NO_SKIP").is_some();
     assert!(!no_skip, "as root, setpriv is needed to become nobody");
-    eprintln!("SKIPPED: as root, and without setpriv to become nobody");
+    // Past libtest's capture, so that it is seen.
+    let _ = std::io::stdout().write_all(b"SKIPPED: as root, and without setpriv to become nobody\n");
     None
 }
 

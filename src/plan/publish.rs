@@ -280,8 +280,12 @@ mod tests {
         let see = |survey: &mut Survey<'_>, text: &str, kind| {
             survey.see(Entry { raw: text.as_bytes().to_vec(), path: Some(path(text)), kind });
         };
-        above.into_iter().for_each(|dir| see(&mut survey, dir, Kind::Directory));
-        old.iter().for_each(|file| see(&mut survey, file, Kind::File));
+        for dir in above {
+            see(&mut survey, dir, Kind::Directory);
+        }
+        for file in old {
+            see(&mut survey, file, Kind::File);
+        }
         let decision = Decision { action: Action::ReplaceOlder, takeover: None, note: None };
         plan(decision, outputs(new, primary), Some(&state), &survey).unwrap()
     }
