@@ -112,13 +112,14 @@ fn unreadable(file: &Path, error: &io::Error) -> Error {
 }
 
 fn invalid(file: &Path, problems: &[Problem]) -> Error {
-    let count = match problems.len() {
-        1 => "1 problem".to_owned(),
-        count => format!("{count} problems"),
+    let file = file.display();
+    let message = match problems {
+        [only] => format!("{file}:{only}"),
+        all => format!("{file}: {} problems", all.len()),
     };
     let detail = problems.iter().map(|problem| {
         let place = Some(problem.place.clone()).filter(|place| !place.is_empty());
         Detail::new(Code::InvalidConfig, problem.to_string(), place)
     });
-    Error::new(Code::InvalidConfig, format!("{}: {count}", file.display())).detail(detail.collect())
+    Error::new(Code::InvalidConfig, message).detail(detail.collect())
 }

@@ -134,7 +134,8 @@ pub fn plan(decision: Decision, outputs: Outputs, survey: &Survey<'_>) -> Result
     let gone = survey.present.iter().filter(|path| !planned.contains(*path)).cloned();
     let collides = colliding(&planned);
     let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.partition(|path| collides(path));
-    let emptied = above(in_the_way.iter().chain(&dropped));
+    // Where a directory gives way to an output it is gone before that output comes.
+    let emptied = above(in_the_way.iter().chain(&dropped)).into_iter().filter(|dir| !within(dir, &planned)).collect();
     let clear_dirs = survey.directories.iter().filter(|dir| within(dir, &planned)).rev().cloned().collect();
     Ok(Plan {
         make_dirs: above(planned.iter()).into_iter().rev().filter(|dir| !survey.directories.contains(dir)).collect(),
@@ -167,14 +168,16 @@ fn refuse_managed_below(planned: &BTreeSet<RelPath>, survey: &Survey<'_>) -> Res
     let above_it = |path: &RelPath| {
         std::iter::once(path.as_str()).chain(path.ancestors()).find_map(|dir| managed.get(dir).copied())
     };
-    let below_it =
-        || managed.iter().find_map(|dir| path::ancestors(dir).find_map(|above| planned.get(above).map(|p| (p, *dir))));
-    let clash = planned.iter().find_map(|path| Some((path, above_it(path)?))).or_else(below_it);
-    match clash {
+    if let Some((path, dir)) = planned.iter().find_map(|path| Some((path, above_it(path)?))) {
+        let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");
+        return Err(Error::new(Code::PathOwnedByOther, message).hint("choose another path for one of the two"));
+    }
+    let above = |dir: &str| path::ancestors(dir).find_map(|above| planned.get(above));
+    match managed.iter().find_map(|dir| Some((above(dir)?, dir))) {
         None => Ok(()),
         Some((path, dir)) => {
-            let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");
-            Err(Error::new(Code::PathOwnedByOther, message).hint("choose another path for one of the two"))
+            let message = format!("{path}: it is a directory above {dir}, which is a destination of its own");
+            Err(Error::new(Code::OutputCollision, message).hint("choose another path for one of the two"))
         }
     }
 }
@@ -223,4 +226,155 @@ fn in_order(outputs: Outputs, survey: &Survey<'_>) -> Vec<Planned> {
         rank(a).cmp(&rank(b)).then_with(|| a.output.path.cmp(&b.output.path))
     });
     planned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::digest::Digest;
+    use crate::entry::{Entry, Kind};
+    use crate::plan::Action;
+    use crate::state::OutputKind;
+
+    fn path(text: &str) -> RelPath {
+        RelPath::parse(text).unwrap()
+    }
+
+    fn outputs(paths: &[&str], primary: Option<&str>) -> Outputs {
+        let output = |text: &&str| Output {
+            path: path(text),
+            kind: OutputKind::Source,
+            source_path: path(text),
+            transform: None,
+            url: None,
+            sha256: Digest::of(b""),
+            size: 0,
+        };
+        let list = paths.iter().map(output).collect();
+        Outputs { list, primary: primary.map(path), primary_url: primary.map(|p| format!("https://h/{p}")) }
+    }
+
+    /// A state that records `paths`.
+    fn recording(paths: &[&str]) -> State {
+        let records: Vec<String> = paths.iter().map(|path| RECORD.replace("PATH", path)).collect();
+        State::parse(STATE.replace("RECORDS", &records.join(",")).as_bytes()).unwrap()
+    }
+
+    const RECORD: &str = r#"{"path": "PATH", "kind": "source", "source_path": "a", "size": 0,
+        "sha256": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855",
+        "created_at": "2026-06-04T12:00:00Z", "updated_at": "2026-06-04T12:00:00Z"}"#;
+    const STATE: &str = r#"{"schema_version": 2, "pipeline_id": "p", "destination_id": "d",
+        "published_at": "2026-06-04T12:00:00Z", "created_at": "2026-06-04T12:00:00Z",
+        "updated_at": "2026-06-04T12:00:00Z", "state": {"mode": "single_owner"}, "reconciliation": {"mode": "replace"},
+        "source": {"manifest": {"schema_version": 1, "id": "x", "created": "2026-06-04T11:55:00Z",
+        "digest": "sha256:fba1930570cf2d33a2a05ff43a4fea532382611f43876988fc9c31fd9ce102d1",
+        "files": [{"path": "a", "size": 0,
+        "sha256": "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}]}}, "outputs": [RECORDS]}"#;
+
+    /// The plan for `new` where `old` is recorded and there, among the directories above it and `dirs`.
+    fn planned(old: &[&str], dirs: &[&str], new: &[&str], primary: Option<&str>) -> Plan {
+        let state = recording(old);
+        let mut survey = Survey::new("place".to_owned(), Some(&state), []);
+        let above: BTreeSet<&str> =
+            old.iter().flat_map(|path| path::ancestors(path)).chain(dirs.iter().copied()).collect();
+        let see = |survey: &mut Survey<'_>, text: &str, kind| {
+            survey.see(Entry { raw: text.as_bytes().to_vec(), path: Some(path(text)), kind });
+        };
+        for dir in above {
+            see(&mut survey, dir, Kind::Directory);
+        }
+        for file in old {
+            see(&mut survey, file, Kind::File);
+        }
+        let decision = Decision { action: Action::ReplaceOlder, takeover: None, note: None };
+        plan(decision, outputs(new, primary), &survey).unwrap()
+    }
+
+    fn texts<T: ToString>(all: &[T]) -> Vec<String> {
+        all.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn assets_come_first_then_pages_and_the_primary_output_last() {
+        let new = ["a.html", "b.css", "c/d.HTM", "html", "index.html", "x.html.gz", "z.svg"];
+        let plan = planned(&[], &[], &new, Some("a.html"));
+        let order: Vec<String> = plan.outputs.iter().map(|p| p.output.path.to_string()).collect();
+        assert_eq!(order, ["b.css", "html", "x.html.gz", "z.svg", "c/d.HTM", "index.html", "a.html"]);
+        // A primary output that is no page is the last one, too.
+        let plan = planned(&[], &[], &["a.pdf", "b.html"], Some("a.pdf"));
+        assert_eq!(plan.outputs.last().unwrap().output.path.as_str(), "a.pdf");
+    }
+
+    #[test]
+    fn a_path_collides_where_it_is_above_below_or_the_same_but_for_case() {
+        let planned = ["dir/file", "Page", "ß"].map(path).into();
+        let collides = colliding(&planned);
+        for text in ["dir", "DIR", "dir/file/below", "Dir/File/below", "page", "PAGE/below", "SS", "dir/FILE"] {
+            assert!(collides(&path(text)), "{text}");
+        }
+        for text in ["dir2", "di", "dir/file2", "dir/fil", "dir-file", "Page.html", "other/Page"] {
+            assert!(!collides(&path(text)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_in_the_way_goes_first_and_what_is_dropped_last() {
+        let old = ["Readme", "d/e/f", "gone/x", "keep", "t"];
+        let plan = planned(&old, &[], &["README", "d", "keep", "t/u"], None);
+        assert_eq!(texts(&plan.in_the_way), ["Readme", "d/e/f", "t"]);
+        assert_eq!(texts(&plan.dropped), ["gone/x"]);
+        assert_eq!(texts(&plan.deleted()), ["Readme", "d/e/f", "gone/x", "t"]);
+        assert_eq!(plan.clear_dirs, ["d/e", "d"], "the deepest first");
+        let changes: Vec<_> = plan.outputs.iter().map(|p| (p.output.path.as_str(), p.change)).collect();
+        let (create, overwrite) = (Change::Create, Change::Overwrite);
+        assert_eq!(changes, [("README", create), ("d", create), ("keep", overwrite), ("t/u", create)]);
+    }
+
+    #[test]
+    fn a_directory_that_gives_way_to_an_output_is_not_looked_for_afterwards() {
+        let plan = planned(&["d/e/f/g", "x/y/z"], &["d/empty"], &["d", "x/w"], None);
+        assert_eq!(plan.clear_dirs, ["d/empty", "d/e/f", "d/e", "d"]);
+        assert_eq!(plan.emptied, ["x/y", "x"]);
+        assert!(plan.make_dirs.iter().all(|dir| !dir.starts_with('d')), "{:?}", plan.make_dirs);
+    }
+
+    #[test]
+    fn directories_are_made_from_the_top_and_emptied_from_the_bottom() {
+        let plan = planned(&["a/b/c/old"], &[], &["n/o/p/new", "n/q"], None);
+        assert_eq!(plan.make_dirs, ["n", "n/o", "n/o/p"]);
+        assert_eq!(plan.emptied, ["a/b/c", "a/b", "a"]);
+    }
+
+    #[test]
+    fn an_empty_directory_is_no_content_and_a_foreign_file_is() {
+        assert_eq!(planned(&[], &["a", "a/b"], &["a"], None).clear_dirs, ["a/b", "a"]);
+        let mut survey = Survey::new("place".to_owned(), None, []);
+        for n in 0..12 {
+            let raw = format!("theirs-{n:02}");
+            survey.see(Entry { path: Some(path(&raw)), raw: raw.into_bytes(), kind: Kind::File });
+        }
+        survey.see(Entry { path: None, raw: b"odd\xff".to_vec(), kind: Kind::Directory });
+        let decision = Decision { action: Action::PublishNew, takeover: None, note: None };
+        let error = plan(decision, outputs(&["a"], None), &survey).unwrap_err();
+        assert_eq!(error.code, Code::UnmanagedContent);
+        assert!(error.message.starts_with("12 entries") && error.message.ends_with("first theirs-00"));
+        assert_eq!(error.detail.len(), 10);
+    }
+
+    #[test]
+    fn nothing_is_planned_in_or_above_a_directory_that_is_managed_by_itself() {
+        let refused = |new: &str| {
+            let mut survey = Survey::new("place".to_owned(), None, []);
+            survey.see(Entry { path: Some(path("sub/site")), raw: b"sub/site".to_vec(), kind: Kind::Managed });
+            let decision = Decision { action: Action::PublishNew, takeover: None, note: None };
+            plan(decision, outputs(&[new], None), &survey).map_err(|error| error.code).err()
+        };
+        for new in ["sub/site", "sub/site/a", "sub/site/a/b"] {
+            assert_eq!(refused(new), Some(Code::PathOwnedByOther), "{new}");
+        }
+        assert_eq!(refused("sub"), Some(Code::OutputCollision));
+        for new in ["sub/site2", "sub/a", "site", "su"] {
+            assert_eq!(refused(new), None, "{new}");
+        }
+    }
 }

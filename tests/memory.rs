@@ -1,0 +1,117 @@
+//! What the programs hold in memory, whatever the number and size of files: the bars of the project.
+// clippy.toml lets tests unwrap, but not the helpers that they share.
+#![allow(clippy::unwrap_used)]
+
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use distributor::bundle::{Digest, FileEntry, Manifest, content_digest};
+use distributor::path::RelPath;
+use distributor::timestamp::Timestamp;
+
+const MIB: u64 = 1 << 20;
+const RUN: &str = env!("CARGO_BIN_EXE_distributor-run");
+const VALIDATE: &str = env!("CARGO_BIN_EXE_distributor-validate");
+const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
+
+/// The most memory that a program held until shortly before its end, in bytes: the kernel keeps the greatest value, and
+/// only what is added after the last look is missed.
+fn peak(dir: &Path, program: &str, arguments: &[&str]) -> u64 {
+    let mut command = Command::new(program);
+    command.current_dir(dir).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut most = 0;
+    let ended = loop {
+        if let Ok(Some(ended)) = child.try_wait() {
+            break ended;
+        }
+        let text = fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
+        most = most.max(line.map_or(0, |kib| kib.trim().parse::<u64>().unwrap() * 1024));
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(ended.success(), "{program} {arguments:?}: {said}");
+    assert!(most > 0, "{program} was never seen");
+    most
+}
+
+/// A directory in memory where there is room for it: this is no test of the disk.
+fn directory() -> tempfile::TempDir {
+    let room = rustix::fs::statvfs("/dev/shm").is_ok_and(|fs| fs.f_bavail * fs.f_frsize > 2 << 30);
+    let memory = room.then(|| tempfile::tempdir_in("/dev/shm").ok()).flatten();
+    memory.unwrap_or_else(|| tempfile::tempdir().unwrap())
+}
+
+fn scene() -> tempfile::TempDir {
+    let dir = directory();
+    let text = "pipelines:\n  - id: reports\n    source: {backend: local, path: in}\n    destinations:\n      \
+                - {id: archive, backend: local, path: out}\n";
+    fs::write(dir.path().join("site.yml"), text).unwrap();
+    fs::create_dir(dir.path().join("in")).unwrap();
+    dir
+}
+
+fn manifest(dir: &Path, files: Vec<FileEntry>) {
+    let created = Timestamp::parse("2026-06-04T11:55:00Z").unwrap();
+    let manifest = Manifest { schema_version: 1, id: "x-1".to_owned(), digest: content_digest(&files), created, files };
+    // Without white space, so that it is no larger than a manifest may be.
+    fs::write(dir.join("in/manifest.json"), serde_json::to_vec(&manifest).unwrap()).unwrap();
+}
+
+#[track_caller]
+fn at_most(limit: u64, measured: &[(&str, u64)]) {
+    for (what, peak) in measured {
+        assert!(*peak <= limit, "{what} held {} MiB, more than {} MiB", peak / MIB, limit / MIB);
+    }
+}
+
+#[test]
+fn a_hundred_thousand_files_take_192_mib_at_most() {
+    let scene = scene();
+    let dir = scene.path();
+    let mut files = Vec::new();
+    for n in 0..100_000 {
+        // All of them are one file to the disk: what they hold does not matter here.
+        let path = format!("d{:03}/file-{n:05}.txt", n / 500);
+        if n % 500 == 0 {
+            fs::create_dir(dir.join("in").join(&path[..4])).unwrap();
+        }
+        let first = dir.join("in").join(format!("{}/file-{:05}.txt", &path[..4], n - n % 500));
+        if n % 500 == 0 {
+            fs::write(&first, "x").unwrap();
+        } else {
+            fs::hard_link(&first, dir.join("in").join(&path)).unwrap();
+        }
+        files.push(FileEntry { path: RelPath::parse(&path).unwrap(), sha256: Digest::of(b"x"), size: 1 });
+    }
+    manifest(dir, files);
+    let measured = [
+        ("validate", peak(dir, VALIDATE, &["in"])),
+        ("run", peak(dir, RUN, &["-c", "site.yml", "--format", "json"])),
+        ("run that skips", peak(dir, RUN, &["-c", "site.yml"])),
+    ];
+    at_most(192 * MIB, &measured);
+}
+
+#[test]
+fn a_large_file_takes_64_mib_at_most() {
+    const SIZE: u64 = 256 * MIB;
+    let scene = scene();
+    let dir = scene.path();
+    let path = dir.join("in/big");
+    File::create(&path).unwrap().set_len(SIZE).unwrap();
+    let measured = [
+        ("bundle", peak(dir, BUNDLE, &["in", "--id", "x-1"])),
+        ("validate", peak(dir, VALIDATE, &["in"])),
+        ("dry run", peak(dir, RUN, &["-c", "site.yml", "--dry-run"])),
+        ("run", peak(dir, RUN, &["-c", "site.yml"])),
+    ];
+    at_most(64 * MIB, &measured);
+    assert_eq!(fs::metadata(dir.join("out/big")).unwrap().len(), SIZE);
+}
