@@ -36,6 +36,15 @@ impl<T: Serialize> Serialize for Object<T> {
     }
 }
 
+/// What is wrong with a document, with its line and column, and without the list of all that would have been right.
+pub(crate) fn fault(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match (text.find(", expected one of "), text.rfind(" at line ")) {
+        (Some(list), Some(place)) if list < place => format!("{}{}", &text[..list], &text[place..]),
+        _ => text,
+    }
+}
+
 /// A value as our files have it: indented, with a final line feed.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     // Serialising these types can't fail: no maps with other keys than text, no failing implementations.

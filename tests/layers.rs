@@ -72,7 +72,19 @@ const ROOMS: &[Room] = &[
     ("transform", &["bundle", "config", "digest", "error", "path", "state", "timestamp"], &[]),
     (
         "plan",
-        &["bundle", "config", "digest", "entry", "error", "journal", "path", "state", "timestamp", "transform"],
+        &[
+            "bundle",
+            "config",
+            "digest",
+            "entry",
+            "error",
+            "journal",
+            "names",
+            "path",
+            "state",
+            "timestamp",
+            "transform",
+        ],
         &[],
     ),
     (

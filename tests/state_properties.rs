@@ -27,7 +27,7 @@ fn read(text: &str) -> State {
 #[test]
 fn states_of_schema_2_are_written_as_they_were_read() {
     for name in ["v2-full.json", "v2-least.json"] {
-        assert_eq!(read(&golden(name)).to_json(), golden(name), "{name}");
+        assert_eq!(read(&golden(name)).into_json(), golden(name), "{name}");
     }
 }
 
@@ -35,7 +35,7 @@ fn states_of_schema_2_are_written_as_they_were_read() {
 fn states_of_schema_1_are_read_for_ever() {
     for name in ["v1-full", "v1-least"] {
         let state = read(&golden(&format!("{name}.json")));
-        assert_eq!(state.to_json(), golden(&format!("{name}.as-v2.json")), "{name}");
+        assert_eq!(state.into_json(), golden(&format!("{name}.as-v2.json")), "{name}");
     }
     let least = read(&golden("v1-least.json"));
     assert_eq!((&least.created_at, &least.updated_at), (&least.published_at, &least.published_at));
@@ -59,7 +59,7 @@ fn keys(json: &str, indentation: usize) -> Vec<&str> {
 
 #[test]
 fn the_keys_of_schema_2_stand_in_the_order_of_the_contract() {
-    let json = read(&golden("v2-full.json")).to_json();
+    let json = read(&golden("v2-full.json")).into_json();
     let top = [
         "schema_version",
         "distributor_version",
@@ -209,10 +209,10 @@ fn odd_value() -> impl Strategy<Value = Value> {
 /// What was read from odd bytes is a state as any other.
 fn whole(bytes: &[u8]) -> Result<(), TestCaseError> {
     if let Ok(state) = State::parse(bytes) {
-        let json = state.to_json();
+        let json = state.into_json();
         let again = State::parse(json.as_bytes());
         prop_assert!(again.is_ok(), "{:?}: {}", again.err(), json);
-        prop_assert_eq!(again.unwrap().to_json(), json);
+        prop_assert_eq!(again.unwrap().into_json(), json);
     }
     Ok(())
 }
@@ -220,11 +220,11 @@ fn whole(bytes: &[u8]) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn what_is_written_is_read_back(state in state()) {
-        let json = state.to_json();
+        let json = state.clone().into_json();
         let again = State::parse(json.as_bytes());
         prop_assert!(again.is_ok(), "{:?}: {}", again.err(), json);
         let again = again.unwrap();
-        prop_assert_eq!(again.to_json(), json);
+        prop_assert_eq!(again.clone().into_json(), json);
         prop_assert!(again.manifest.matches(&state.manifest));
         prop_assert_eq!(again.manifest.created.as_str(), state.manifest.created.as_str());
         prop_assert_eq!(&again.outputs, &state.outputs);
@@ -239,7 +239,7 @@ proptest! {
 
     #[test]
     fn a_key_more_or_less_is_refused(state in state(), extra in "[a-z]{1,3}") {
-        let json: Value = serde_json::from_str(&state.to_json()).unwrap();
+        let json: Value = serde_json::from_str(&state.into_json()).unwrap();
         let mut more = json.clone();
         more.as_object_mut().unwrap().insert(extra, Value::Null);
         prop_assert!(State::parse(more.to_string().as_bytes()).is_err());
@@ -252,7 +252,7 @@ proptest! {
 
     #[test]
     fn changed_values_never_panic(state in state(), at in 0_usize..80, by in odd_value()) {
-        let mut json: Value = serde_json::from_str(&state.to_json()).unwrap();
+        let mut json: Value = serde_json::from_str(&state.into_json()).unwrap();
         replace(&mut json, &mut at.clone(), &by);
         whole(json.to_string().as_bytes())?;
     }
@@ -263,7 +263,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
         cut in prop::option::of(any::<prop::sample::Index>()),
     ) {
-        let mut bytes = state.to_json().into_bytes();
+        let mut bytes = state.into_json().into_bytes();
         for (at, byte) in changes {
             let at = at.index(bytes.len());
             bytes[at] = byte;

@@ -32,8 +32,11 @@ impl Maker<'_> {
             let message = format!("--id {:?} is not {}", self.id, id::RULE);
             return Err(Error::new(Code::Usage, message));
         }
-        if let Some(there) = self.storage.get_small(MANIFEST, MAX_BYTES + 1)? {
-            self.may_replace(&there.bytes)?;
+        match self.storage.get_small(MANIFEST, MAX_BYTES + 1) {
+            Ok(None) => {}
+            Ok(Some(there)) => self.may_replace(&there.bytes)?,
+            Err(error) if error.code == Code::NotARegularFile => self.may_replace(b"")?,
+            Err(error) => return Err(error),
         }
         let paths = self.paths()?;
         let files = self.hash(&paths)?;

@@ -183,7 +183,7 @@ fn read(bytes: &[u8]) -> std::result::Result<Manifest, Problems> {
     } else {
         match serde_json::from_slice::<Object<Raw>>(bytes) {
             Ok(raw) => return check(raw.0),
-            Err(error) => problems.rule(version_first(bytes).unwrap_or_else(|| error.to_string())),
+            Err(error) => problems.rule(version_first(bytes).unwrap_or_else(|| json::fault(&error))),
         }
     }
     Err(problems)

@@ -18,12 +18,18 @@ pub fn main(host: &Host) -> u8 {
             let storage = Local::new(host.resolve(dir), Modes::default());
             match bundle::load(&storage) {
                 Ok(manifest) => finish(reporter, vec![InspectedBundle::new(".", &manifest)], &[]),
-                Err(error) => finish(reporter, Vec::new(), &[(storage.describe(), error)]),
+                Err(error) => finish(reporter, Vec::new(), &[(place_of(&storage, &error), error)]),
             }
         }
         (None, Some(id)) => pipeline(host, parsed, reporter, id),
         (None, None) => Err(usage(&INSPECT, "nothing to show: give DIR or --pipeline")),
     })
+}
+
+/// The place of an error that does not name it itself.
+fn place_of(storage: &Local, error: &Error) -> String {
+    let place = storage.describe();
+    if error.message.contains(&place) { String::new() } else { place }
 }
 
 fn pipeline(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>, id: &str) -> Result<u8> {

@@ -70,10 +70,7 @@ impl Check<'_> {
         match bundle::load(storage) {
             Ok(manifest) => self.finish(vec![self.bundle(".", storage, &manifest)], None),
             Err(error) if is_manifest(error.code) => self.finish(vec![unreadable(".", &error)], None),
-            Err(mut error) => {
-                error.message = format!("{}: {}", storage.describe(), error.message);
-                self.finish(Vec::new(), Some(&error))
-            }
+            Err(error) => self.finish(Vec::new(), Some(&error)),
         }
     }
 

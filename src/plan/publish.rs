@@ -129,6 +129,10 @@ pub fn plan(decision: Decision, outputs: Outputs, survey: &Survey<'_>) -> Result
     refuse_unmanaged(survey)?;
     let planned: BTreeSet<RelPath> = outputs.list.iter().map(|output| output.path.clone()).collect();
     refuse_managed_below(&planned, survey)?;
+    if let Some(odd) = survey.odd_below(&planned) {
+        let message = format!("{odd}: this directory is in the way of an output, at {}", survey.place());
+        return Err(Error::new(Code::UnmanagedContent, message).hint("remove it, or choose another path"));
+    }
     // What is recorded and not there needs no deleting; what lies in a directory with a state of its own is not ours any
     // more, whatever was recorded before.
     let gone = survey.present.iter().filter(|path| !planned.contains(*path)).cloned();
@@ -157,7 +161,7 @@ fn refuse_unmanaged(survey: &Survey<'_>) -> Result<()> {
     let detail = |path: &&str| {
         Detail::new(Code::UnmanagedContent, format!("{path}: not recorded in the state"), Some((*path).to_owned()))
     };
-    let message = format!("{entries} at {} that distributor does not manage, first {name}", survey.place());
+    let message = format!("{entries} that distributor does not manage, first {name}, at {}", survey.place());
     Err(Error::new(Code::UnmanagedContent, message)
         .hint("move it aside, or choose another path")
         .detail(first.iter().map(detail).collect()))
@@ -357,7 +361,7 @@ mod tests {
         let decision = Decision { action: Action::PublishNew, takeover: None, note: None };
         let error = plan(decision, outputs(&["a"], None), &survey).unwrap_err();
         assert_eq!(error.code, Code::UnmanagedContent);
-        assert!(error.message.starts_with("12 entries") && error.message.ends_with("first theirs-00"));
+        assert!(error.message.starts_with("12 entries") && error.message.ends_with("first theirs-00, at place"));
         assert_eq!(error.detail.len(), 10);
     }
 

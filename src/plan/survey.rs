@@ -18,6 +18,8 @@ pub struct Survey<'a> {
     pub(super) present: BTreeSet<RelPath>,
     /// Directories, as they are.
     pub(super) directories: BTreeSet<String>,
+    /// Directories whose names are no text.
+    odd: Vec<Vec<u8>>,
     /// Directories that are managed by themselves, as they are.
     pub(super) managed: Vec<String>,
     unmanaged: usize,
@@ -38,6 +40,7 @@ impl<'a> Survey<'a> {
             recorded,
             present: BTreeSet::new(),
             directories: BTreeSet::new(),
+            odd: Vec::new(),
             managed: Vec::new(),
             unmanaged: 0,
             first: BTreeSet::new(),
@@ -49,9 +52,10 @@ impl<'a> Survey<'a> {
         match (entry.kind, entry.path) {
             // Empty directories are not content; what lies in this one is counted by itself. Where an output will be it is
             // removed, whatever its name, as long as that is text.
-            (Kind::Directory, _) if std::str::from_utf8(&entry.raw).is_ok() => {
-                self.directories.extend(String::from_utf8(entry.raw));
-            }
+            (Kind::Directory, _) => match String::from_utf8(entry.raw) {
+                Ok(path) => drop(self.directories.insert(path)),
+                Err(odd) => self.odd.push(odd.into_bytes()),
+            },
             (Kind::Managed, _) => self.managed.push(path::escape(&entry.raw)),
             (Kind::File, Some(path)) if self.recorded.contains(&path) => {
                 self.present.insert(path);
@@ -64,6 +68,17 @@ impl<'a> Survey<'a> {
                 }
             }
         }
+    }
+
+    /// A directory whose name is no text, and which lies below one of `paths`: where that is to be a file, it is in the
+    /// way.
+    pub(super) fn odd_below(&self, paths: &BTreeSet<RelPath>) -> Option<String> {
+        let below = |raw: &&Vec<u8>| {
+            let slashes = raw.iter().enumerate().filter(|(_, byte)| **byte == b'/');
+            let mut above = slashes.filter_map(|(at, _)| std::str::from_utf8(&raw[..at]).ok());
+            above.any(|dir| paths.contains(dir))
+        };
+        self.odd.iter().find(below).map(|raw| path::escape(raw))
     }
 
     /// The destination, for messages.

@@ -1,5 +1,6 @@
 //! Staging, the commit point, and what comes after it.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use super::{Publication, ReadState, invalid_bundle};
@@ -23,7 +24,7 @@ impl Publication<'_> {
         let begun = self.begin(&stage, dirty);
         let name = journal::name(&begun.pipeline_id, &begun.destination_id);
         self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
-        let state = plan.state(&self.wanted, read.valid(), &begun.started_at).to_json();
+        let state = plan.state(&self.wanted, read.valid(), &begun.started_at).into_json();
         let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
         // The state is staged with the outputs. It never gets a name from there: the path is for messages.
         let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
@@ -176,7 +177,7 @@ impl Publication<'_> {
     }
 
     /// The bytes of the state that will stand.
-    fn state_bytes(&self, stage: &Stage, journal: &Journal, jobs: &[Job<'_>]) -> Result<Vec<u8>> {
+    fn state_bytes<'a>(&self, stage: &Stage, journal: &Journal, jobs: &[Job<'a>]) -> Result<Cow<'a, [u8]>> {
         let lost = || {
             let message = format!("{}: {} is not whole", self.target.describe(), stage.name());
             Error::new(Code::CommitIncomplete, message)
@@ -184,10 +185,10 @@ impl Publication<'_> {
         };
         let target = journal.target.ok_or_else(lost)?;
         if let Some(Job { body: Body::Bytes(bytes), .. }) = jobs.get(target.job) {
-            return Ok(bytes.to_vec());
+            return Ok(Cow::Borrowed(bytes));
         }
         let bytes = self.target.staged(stage, target.job, state::MAX_BYTES)?.ok_or_else(lost)?;
-        if Digest::of(&bytes) == target.sha256 { Ok(bytes) } else { Err(lost()) }
+        if Digest::of(&bytes) == target.sha256 { Ok(Cow::Owned(bytes)) } else { Err(lost()) }
     }
 
     /// Applies operations of one kind.

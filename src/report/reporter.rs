@@ -75,7 +75,10 @@ impl<'a> Reporter<'a> {
     pub fn fail(&self, place: &[String], error: &Error) {
         self.say(place, &format!("{} [{}]", sentence(error), error.code));
         // A single finding may say more than the error that it stands for, which counts or names them.
-        let told = |detail: &crate::error::Detail| error.message.contains(&detail.message);
+        let told = |detail: &crate::error::Detail| {
+            let path = detail.path.as_ref().is_some_and(|path| error.message.contains(path.as_str()));
+            path || error.message.contains(&detail.message)
+        };
         if !error.detail.iter().all(told) {
             let mut lines = String::new();
             super::text::list(&mut lines, error.detail.iter().map(|d| d.message.clone()).collect(), self.verbose);

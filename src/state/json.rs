@@ -92,7 +92,7 @@ impl State {
         struct Schema {
             schema_version: u64,
         }
-        let invalid = |error: serde_json::Error| Fault::Invalid(error.to_string());
+        let invalid = |error: serde_json::Error| Fault::Invalid(json::fault(&error));
         let version = serde_json::from_slice::<Object<Schema>>(bytes).map_err(invalid)?.0.schema_version;
         let state = match version {
             1 => serde_json::from_slice::<Object<Version1>>(bytes).map(|object| Version2::from(object.0)),
@@ -106,8 +106,8 @@ impl State {
     }
 
     /// The state as it is written.
-    pub fn to_json(&self) -> String {
-        json::pretty(&Version2::from(self.clone()))
+    pub fn into_json(self) -> String {
+        json::pretty(&Version2::from(self))
     }
 }
 

@@ -44,11 +44,11 @@ pub enum Scope {
 pub const MAX_DEPTH: usize = 64;
 
 /// A file that was opened: its size, and its bytes.
-pub struct Opened {
+pub struct Opened<'a> {
     /// The size that the storage gives for it.
     pub size: u64,
     /// One whole version of it.
-    pub body: Box<dyn Read + Send>,
+    pub body: Box<dyn Read + Send + 'a>,
 }
 
 /// Where the bytes of an output come from; opened again when they are needed again.
@@ -60,14 +60,12 @@ pub enum Body<'a> {
     Bytes(&'a [u8]),
 }
 
-impl Body<'_> {
+impl<'a> Body<'a> {
     /// Opens it.
-    pub fn open(&self) -> Result<Opened> {
+    pub fn open(&self) -> Result<Opened<'a>> {
         match *self {
             Body::File(storage, path) => storage.read(path),
-            Body::Bytes(bytes) => {
-                Ok(Opened { size: bytes.len() as u64, body: Box::new(std::io::Cursor::new(bytes.to_vec())) })
-            }
+            Body::Bytes(bytes) => Ok(Opened { size: bytes.len() as u64, body: Box::new(bytes) }),
         }
     }
 }
@@ -185,7 +183,7 @@ pub trait Storage: Send + Sync {
 
     /// Opens a regular file. `not_found` where there is none, `not_a_regular_file` where it, or a directory above it,
     /// is anything else. Nothing is followed, and nothing blocks.
-    fn read(&self, path: &RelPath) -> Result<Opened>;
+    fn read(&self, path: &RelPath) -> Result<Opened<'static>>;
 
     /// The file `name` at the root, at most `limit` bytes of it, or `None` where there is none.
     fn get_small(&self, name: &str, limit: u64) -> Result<Option<Small>>;

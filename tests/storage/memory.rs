@@ -157,7 +157,7 @@ impl Storage for Memory {
         Ok(paths.iter().map(|path| self.get(path.as_str()).is_some()).collect())
     }
 
-    fn read(&self, path: &RelPath) -> Result<Opened> {
+    fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
         let object = self.get(path.as_str()).ok_or_else(|| Error::new(Code::NotFound, format!("{path}: not found")))?;
         Ok(Opened { size: object.bytes.len() as u64, body: Box::new(Cursor::new(object.bytes)) })
     }

@@ -107,7 +107,7 @@ impl Storage for Mortal {
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
         self.fate.call("exist_many", || self.inner.exist_many(paths))
     }
-    fn read(&self, path: &RelPath) -> Result<Opened> {
+    fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
         self.fate.call("read", || self.inner.read(path))
     }
     fn get_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {

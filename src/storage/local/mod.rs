@@ -197,7 +197,7 @@ impl Storage for Local {
         list::list(&dir, scope, visit, &|name, error| self.fail(name, error))
     }
 
-    fn read(&self, path: &RelPath) -> Result<Opened> {
+    fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
         match self.dir()?.open_file(path.as_str()) {
             Ok(Some(file)) => opened(file).map_err(|error| self.fail(path.as_str(), &error)),
             Ok(None) => Err(not_regular(path)),
@@ -339,7 +339,7 @@ fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
-fn opened(file: std::fs::File) -> io::Result<Opened> {
+fn opened(file: std::fs::File) -> io::Result<Opened<'static>> {
     Ok(Opened { size: file.metadata()?.len(), body: Box::new(file) })
 }
 
