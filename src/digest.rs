@@ -6,6 +6,8 @@ use std::io::{self, Read};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
+use crate::json;
+
 /// A SHA-256 digest (FIPS 180-4).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Digest([u8; 32]);
@@ -35,9 +37,14 @@ impl Digest {
 
     /// The 64 hex digits alone, as `sha256sum` prints them.
     pub fn hex(&self) -> String {
+        self.hex_digits().map(char::from).collect()
+    }
+
+    /// The same, digit by digit.
+    pub fn hex_digits(&self) -> impl Iterator<Item = u8> {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |n: u8| char::from(DIGITS[usize::from(n)]);
-        self.0.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
+        let digit = |n: u8| DIGITS[usize::from(n)];
+        self.0.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
     }
 }
 
@@ -69,8 +76,7 @@ impl Serialize for Digest {
 
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Digest, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        Digest::parse(&text).ok_or_else(|| serde::de::Error::custom(not_a_digest(&text)))
+        json::from_text(deserializer, |text| Digest::parse(text).ok_or_else(|| not_a_digest(text)))
     }
 }
 

@@ -30,6 +30,28 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     }
 }
 
+/// Reads a value that stands in JSON as text, without keeping the text.
+pub(crate) fn from_text<'de, T, D: Deserializer<'de>>(
+    deserializer: D,
+    read: impl FnOnce(&str) -> Result<T, String>,
+) -> Result<T, D::Error> {
+    struct Text<F>(F);
+
+    impl<T, F: FnOnce(&str) -> Result<T, String>> Visitor<'_> for Text<F> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a string")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<T, E> {
+            (self.0)(text).map_err(E::custom)
+        }
+    }
+
+    deserializer.deserialize_str(Text(read))
+}
+
 impl<T: Serialize> Serialize for Object<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)

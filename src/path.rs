@@ -1,11 +1,12 @@
 //! Checked relative paths: the only path rules in the code.
 
 use std::borrow::Borrow;
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use unicode_normalization::UnicodeNormalization;
+
+use crate::json;
 
 /// The file name that makes a directory a bundle.
 pub const MANIFEST: &str = "manifest.json";
@@ -124,8 +125,9 @@ fn check(text: &str) -> Result<(), Fault> {
     if text.contains('\\') {
         return Err(Fault::Backslash);
     }
-    // Cc is U+0000–U+001F and U+007F–U+009F.
-    if text.chars().any(char::is_control) {
+    // Cc is U+0000–U+001F and U+007F–U+009F; of text that is ASCII every byte tells.
+    let ascii = text.is_ascii();
+    if ascii && text.bytes().any(|byte| byte.is_ascii_control()) || !ascii && text.chars().any(char::is_control) {
         return Err(Fault::Control);
     }
     for segment in text.split('/') {
@@ -169,8 +171,7 @@ impl Serialize for RelPath {
 
 impl<'de> Deserialize<'de> for RelPath {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<RelPath, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        RelPath::parse(&text).map_err(|fault| serde::de::Error::custom(format!("path {text:?}: {fault}")))
+        json::from_text(deserializer, |text| RelPath::parse(text).map_err(|fault| format!("path {text:?}: {fault}")))
     }
 }
 
@@ -246,11 +247,12 @@ pub struct Clash<'a> {
     pub second: &'a str,
 }
 
-/// The paths of a sorted list that are a directory of another one (`a` beside `a/b`).
+/// The paths of a list in byte order that are a directory of another one (`a` beside `a/b`).
 pub fn nested<'a, P: AsRef<str>>(sorted: &'a [P]) -> Vec<Clash<'a>> {
-    let all: BTreeSet<&str> = sorted.iter().map(AsRef::as_ref).collect();
-    let above = |path: &'a str| ancestors(path).find_map(|dir| all.get(dir).copied());
-    sorted.iter().map(AsRef::as_ref).filter_map(|second| Some(Clash { first: above(second)?, second })).collect()
+    let find = |dir: &str| sorted.binary_search_by(|path| path.as_ref().cmp(dir)).ok().map(|at| sorted[at].as_ref());
+    let clash =
+        |second: &'a P| Some(Clash { first: ancestors(second.as_ref()).find_map(find)?, second: second.as_ref() });
+    sorted.iter().filter_map(clash).collect()
 }
 
 /// The paths that are one name, or a file and a directory of one name, where case or Unicode form does not count.

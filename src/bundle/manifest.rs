@@ -1,7 +1,5 @@
 //! The manifest: what a bundle holds.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::digest::{Digest, Hasher, not_a_digest};
@@ -50,9 +48,14 @@ pub struct FileEntry {
 pub fn content_digest(files: &[FileEntry]) -> Digest {
     let mut sorted: Vec<&FileEntry> = files.iter().collect();
     sorted.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-    let mut hasher = Hasher::default();
+    let (mut hasher, mut line) = (Hasher::default(), Vec::new());
     for file in sorted {
-        hasher.update(format!("{}  {}\n", file.sha256.hex(), file.path).as_bytes());
+        line.clear();
+        line.extend(file.sha256.hex_digits());
+        line.extend_from_slice(b"  ");
+        line.extend_from_slice(file.path.as_str().as_bytes());
+        line.push(b'\n');
+        hasher.update(&line);
     }
     hasher.finish()
 }
@@ -63,20 +66,19 @@ struct Loose<T>(std::result::Result<T, String>);
 impl<'de> Deserialize<'de> for Loose<RelPath> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
         let read = |text: &str| RelPath::parse(text).map_err(|fault| format!("{text:?}: {fault}"));
-        Ok(Loose(read(&String::deserialize(d)?)))
+        json::from_text(d, |text| Ok(Loose(read(text))))
     }
 }
 
 impl<'de> Deserialize<'de> for Loose<Digest> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        let text = String::deserialize(d)?;
-        Ok(Loose(Digest::parse(&text).ok_or_else(|| not_a_digest(&text))))
+        json::from_text(d, |text| Ok(Loose(Digest::parse(text).ok_or_else(|| not_a_digest(text)))))
     }
 }
 
 impl<'de> Deserialize<'de> for Loose<Timestamp> {
     fn deserialize<D: Deserializer<'de>>(d: D) -> std::result::Result<Self, D::Error> {
-        Ok(Loose(Timestamp::parse(&String::deserialize(d)?)))
+        json::from_text(d, |text| Ok(Loose(Timestamp::parse(text))))
     }
 }
 
@@ -250,14 +252,12 @@ fn check_file(problems: &mut Problems, at: usize, file: RawFile) -> Option<FileE
 }
 
 fn check_paths(problems: &mut Problems, files: &[FileEntry]) {
-    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
-    for file in files {
-        *count.entry(file.path.as_str()).or_default() += 1;
+    let mut sorted: Vec<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    sorted.sort_unstable();
+    for same in sorted.chunk_by(|a, b| a == b).filter(|same| same.len() > 1) {
+        problems.rule(format!("files: {:?} is listed {} times", same[0], same.len()));
     }
-    for (path, times) in count.iter().filter(|(_, times)| **times > 1) {
-        problems.rule(format!("files: {path:?} is listed {times} times"));
-    }
-    let sorted: Vec<&str> = count.into_keys().collect();
+    sorted.dedup();
     for clash in path::nested(&sorted) {
         problems.rule(format!("files: {:?} is listed as a file and is a directory of {:?}", clash.first, clash.second));
     }

@@ -37,7 +37,7 @@ struct Bundle<'a> {
     found: &'a Found,
     /// What its files are, checked once, when the first destination wants to know.
     verified: OnceLock<std::result::Result<(), Vec<crate::error::Detail>>>,
-    unlisted: OnceLock<()>,
+    noted: OnceLock<()>,
 }
 
 struct Run<'a> {
@@ -78,15 +78,8 @@ pub(super) fn pipeline(
 
 impl Run<'_> {
     fn all(&self, found: &[Found], targets: &[Target<'_>]) -> Vec<DestinationRecord> {
-        for bundle in found {
-            if let Ok((_, manifest)) = &bundle.bundle {
-                for warning in bundle::notes(manifest, self.reporter.started()) {
-                    self.reporter.warn(warning.pipeline(&self.pipeline.id).bundle(&bundle.shown));
-                }
-            }
-        }
         let bundles: Vec<Bundle<'_>> =
-            found.iter().map(|found| Bundle { found, verified: OnceLock::new(), unlisted: OnceLock::new() }).collect();
+            found.iter().map(|found| Bundle { found, verified: OnceLock::new(), noted: OnceLock::new() }).collect();
         // Destinations of one place take turns: they are one item of the pool's work.
         let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, target) in targets.iter().enumerate() {
@@ -175,18 +168,21 @@ impl Run<'_> {
             self.warn(warning.bundle(&bundle.found.shown), target);
         }
         if published.plan.is_some() {
-            self.unlisted(bundle, source.as_ref(), manifest);
+            self.notes(bundle, source.as_ref(), manifest);
         }
         Ok(())
     }
 
-    /// Says once which files of the bundle nobody will get.
-    fn unlisted(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) {
-        bundle.unlisted.get_or_init(|| {
+    /// Says once what is odd about a bundle that is published: what its manifest is worth a warning for, and which files
+    /// nobody will get.
+    fn notes(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) {
+        bundle.noted.get_or_init(|| {
+            let mut notes = bundle::notes(manifest, self.reporter.started());
             // A directory that can't be listed will say so where its files are read.
-            for file in bundle::unlisted(source, manifest).unwrap_or_default() {
-                let warning = Warning::new(Code::UnlistedFile, file.message).pipeline(&self.pipeline.id);
-                self.reporter.warn(warning.bundle(&bundle.found.shown));
+            let unlisted = bundle::unlisted(source, manifest).unwrap_or_default();
+            notes.extend(unlisted.into_iter().map(|file| Warning::new(Code::UnlistedFile, file.message)));
+            for warning in notes {
+                self.reporter.warn(warning.pipeline(&self.pipeline.id).bundle(&bundle.found.shown));
             }
         });
     }

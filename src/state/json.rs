@@ -93,14 +93,18 @@ impl State {
             schema_version: u64,
         }
         let invalid = |error: serde_json::Error| Fault::Invalid(json::fault(&error));
-        let version = serde_json::from_slice::<Object<Schema>>(bytes).map_err(invalid)?.0.schema_version;
-        let state = match version {
-            1 => serde_json::from_slice::<Object<Version1>>(bytes).map(|object| Version2::from(object.0)),
-            SCHEMA_VERSION => serde_json::from_slice::<Object<Version2>>(bytes).map(|object| object.0),
-            SHARED_ROOT => return Err(Fault::SharedRoot),
-            other => return Err(Fault::Invalid(format!("state schema version {other} can't be read by this version"))),
+        // What is written today is read in one pass; anything else is asked for its version first.
+        let state = match serde_json::from_slice::<Object<Version2>>(bytes) {
+            Ok(Object(state)) if state.schema_version == SCHEMA_VERSION => state,
+            newest => match serde_json::from_slice::<Object<Schema>>(bytes).map_err(invalid)?.0.schema_version {
+                SCHEMA_VERSION => newest.map_err(invalid)?.0,
+                1 => serde_json::from_slice::<Object<Version1>>(bytes).map_err(invalid)?.0.into(),
+                SHARED_ROOT => return Err(Fault::SharedRoot),
+                other => {
+                    return Err(Fault::Invalid(format!("state schema version {other} can't be read by this version")));
+                }
+            },
         };
-        let state = state.map_err(invalid)?;
         check(&state).map_err(Fault::Invalid)?;
         Ok(state.into())
     }
