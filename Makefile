@@ -18,7 +18,7 @@ EXAMPLES = $(filter-out examples/published,$(wildcard examples/*))
 LICENCES = LICENSE-MIT LICENSE-APACHE
 FUZZERS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 
-.PHONY: all test demo install uninstall lint-man fuzz-quick
+.PHONY: all bench test demo install uninstall lint-man fuzz-quick
 
 all:
 	$(CARGO) build --release --locked --bins
@@ -30,6 +30,10 @@ test:
 demo:
 	$(CARGO) build --profile light --locked --bins
 	PATH="$(abspath $(TARGET))/light:$$PATH" examples/demo.sh
+
+# Against rsync, cp and sha256sum, in one run; BENCH_ROUNDS, BENCH_DISK and BENCH_MEMORY set how often and where.
+bench: all
+	PATH="$(abspath $(TARGET))/release:$$PATH" tests/bench.sh
 
 # As root after a build by another user, nothing is built again: cargo is only asked where a program is missing.
 install:

@@ -19,12 +19,16 @@ const BATCH: usize = 1000;
 
 impl Publication<'_> {
     /// Carries out `plan`.
-    pub(super) fn execute(&self, guard: &dyn Guard, plan: &Plan, read: &ReadState, dirty: bool) -> Result<()> {
+    pub(super) fn execute(&self, guard: &dyn Guard, plan: &Plan, read: ReadState, dirty: bool) -> Result<()> {
         let stage = Stage((self.world.token)());
         let begun = self.begin(&stage, dirty);
         let name = journal::name(&begun.pipeline_id, &begun.destination_id);
         self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
-        let state = plan.state(&self.wanted, read.valid(), &begun.started_at).into_json();
+        let state = plan.state(&self.wanted, read.valid(), &begun.started_at);
+        // The old state is large, and has served.
+        let old = read.version;
+        drop(read.parsed);
+        let state = state.into_json();
         let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
         // The state is staged with the outputs. It never gets a name from there: the path is for messages.
         let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
@@ -40,7 +44,7 @@ impl Publication<'_> {
             self.target.put_small(&name, &committing.to_json(), Expected::Any).map(|()| committing)
         });
         match staged {
-            Ok(journal) => self.finish(guard, &name, &journal, &jobs, read.version()),
+            Ok(journal) => self.finish(guard, &name, &journal, &jobs, old.as_ref()),
             Err(error) => {
                 // The journal first: one that is past its commit point must never outlive its stage. What can't be
                 // removed now is removed by the next command; the first failure is the one to tell.
@@ -209,12 +213,6 @@ impl Publication<'_> {
             Some(_) => self.target.commit_all(stage, jobs, &commits),
             None => Ok(()),
         }
-    }
-}
-
-impl ReadState {
-    pub(super) fn version(&self) -> Option<&Version> {
-        self.small.as_ref().map(|small| &small.version)
     }
 }
 

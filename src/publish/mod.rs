@@ -15,7 +15,7 @@ use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{BundlePath, RESERVED, RelPath};
 use crate::plan::{Action, Decision, Plan, Survey, Wanted, decide, plan};
 use crate::state::{self, Fault, State};
-use crate::storage::{Guard, Scope, Small, Stage, Storage};
+use crate::storage::{Guard, Scope, Stage, Storage, Version};
 use crate::timestamp::Timestamp;
 use crate::transform;
 
@@ -64,7 +64,7 @@ pub struct Published {
 
 /// The state of a destination as it was read.
 struct ReadState {
-    small: Option<Small>,
+    version: Option<Version>,
     parsed: Option<std::result::Result<State, Fault>>,
 }
 
@@ -111,9 +111,14 @@ impl Publication<'_> {
             if decision.action.is_skip() {
                 return Ok(Published { decision, plan: None, warnings: Vec::new() });
             }
-            // Not even a lock file goes into a directory that is somebody else's.
-            if decision.action == Action::PublishNew {
-                self.plan(&decision, &read, &[])?;
+            // Not even a lock file goes into a directory that is somebody else's; it is, unless another publication was
+            // seen half-way, which has left its traces or its state by now.
+            if decision.action == Action::PublishNew
+                && let Err(error) = self.plan(&decision, &read, &[])
+                && !self.target.disturbed(&journal)?
+                && self.target.get_small(STATE, 0)?.is_none()
+            {
+                return Err(error);
             }
         }
         let guard = self.lock()?;
@@ -151,7 +156,7 @@ impl Publication<'_> {
             return Ok(Published { decision, plan: None, warnings: recovered.warnings });
         }
         let plan = self.plan(&decision, &read, &[])?;
-        self.execute(guard, &plan, &read, recovered.dirty)?;
+        self.execute(guard, &plan, read, recovered.dirty)?;
         Ok(Published { decision, plan: Some(plan), warnings: recovered.warnings })
     }
 
@@ -170,11 +175,11 @@ impl Publication<'_> {
         match self.target.get_small(STATE, state::MAX_BYTES + 1) {
             Ok(small) => {
                 let parsed = small.as_ref().map(|small| parse_state(&small.bytes));
-                Ok(ReadState { small, parsed })
+                Ok(ReadState { version: small.map(|small| small.version), parsed })
             }
             Err(error) if error.code == Code::NotARegularFile => {
                 let fault = "it is a directory, a link or a special file".to_owned();
-                Ok(ReadState { small: None, parsed: Some(Err(Fault::Invalid(fault))) })
+                Ok(ReadState { version: None, parsed: Some(Err(Fault::Invalid(fault))) })
             }
             // Something is there, and it is not a place of ours.
             Err(error) if error.code == Code::NotADirectory => Err(Error { code: Code::UnmanagedContent, ..error }),
@@ -186,7 +191,7 @@ impl Publication<'_> {
     fn target_state(&self, journal: &Journal) -> Result<Option<ReadState>> {
         let Some(target) = journal.target else { return Ok(None) };
         let staged = self.target.staged(&Stage(journal.stage.clone()), target.job, state::MAX_BYTES + 1)?;
-        Ok(staged.map(|bytes| ReadState { small: None, parsed: Some(parse_state(&bytes)) }))
+        Ok(staged.map(|bytes| ReadState { version: None, parsed: Some(parse_state(&bytes)) }))
     }
 
     fn read_journal(&self, name: &str) -> Result<Option<Journal>> {

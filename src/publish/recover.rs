@@ -4,7 +4,7 @@ use super::Publication;
 use crate::digest::Digest;
 use crate::error::{Code, Result, Warning};
 use crate::journal::{Cure, Journal, Phase, cure};
-use crate::names::JOURNAL_PREFIX;
+use crate::names::{JOURNAL_PREFIX, STATE};
 use crate::storage::{Guard, Recovery, Stage};
 
 /// What recovery found.
@@ -31,11 +31,11 @@ impl Publication<'_> {
     }
 
     fn redo(&self, guard: &dyn Guard, name: &str, journal: &Journal, recovered: &mut Recovered) -> Result<()> {
-        let read = self.read_state()?;
-        let digest = read.small.as_ref().map(|small| Digest::of(&small.bytes));
+        let state = self.target.get_small(STATE, u64::MAX)?;
+        let digest = state.as_ref().map(|small| Digest::of(&small.bytes));
         match cure(journal, digest) {
             Cure::Finish => {
-                self.finish(guard, name, journal, &[], read.version())?;
+                self.finish(guard, name, journal, &[], state.as_ref().map(|small| &small.version))?;
                 let message = format!(
                     "{}: the publication of {} that was cut short on {} is finished",
                     self.target.describe(),
@@ -57,8 +57,8 @@ impl Publication<'_> {
 
     /// Where only the source has the bytes: new objects go, and the owner publishes again.
     fn mark(&self, name: &str, own: &str, journal: &Journal, recovered: &mut Recovered) -> Result<()> {
-        let read = self.read_state()?;
-        let digest = read.small.as_ref().map(|small| Digest::of(&small.bytes));
+        let state = self.target.get_small(STATE, u64::MAX)?;
+        let digest = state.map(|small| Digest::of(&small.bytes));
         let stage = Stage(journal.stage.clone());
         match cure(journal, digest) {
             Cure::Settle => self.target.remove_small(name),

@@ -1,32 +1,44 @@
 //! Small files at the root of a place: whole, durable, compared before they are replaced.
 
+use std::fs::File;
 use std::io::{self, Read, Write};
 
 use super::Local;
-use crate::digest::Digest;
+use crate::digest::{Digest, pass};
 use crate::error::{Code, Error, Result};
 use crate::names::{self, JOURNAL_PREFIX, STAGE_PREFIX};
 use crate::storage::{Expected, Small, Version};
 
 impl Local {
-    pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
-        let fail = |error: io::Error| self.fail(name, &error);
+    /// A small file, opened; `None` where there is none.
+    fn open_small(&self, name: &str) -> Result<Option<File>> {
         let Some(dir) = self.try_dir()? else { return Ok(None) };
-        let file = match dir.open_file(name) {
-            Ok(Some(file)) => file,
-            Ok(None) => return Err(Error::new(Code::NotARegularFile, format!("{name}: not a regular file"))),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(fail(error)),
-        };
+        match dir.open_file(name) {
+            Ok(Some(file)) => Ok(Some(file)),
+            Ok(None) => Err(Error::new(Code::NotARegularFile, format!("{name}: not a regular file"))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(self.fail(name, &error)),
+        }
+    }
+
+    pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
+        let Some(file) = self.open_small(name)? else { return Ok(None) };
         let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes).map_err(fail)?;
+        file.take(limit).read_to_end(&mut bytes).map_err(|error| self.fail(name, &error))?;
         let version = Version(Digest::of(&bytes).to_string());
         Ok(Some(Small { bytes, version }))
     }
 
+    /// The version of a small file, without holding the whole of it.
+    fn version(&self, name: &str) -> Result<Option<Version>> {
+        let Some(mut file) = self.open_small(name)? else { return Ok(None) };
+        let passed = pass(&mut file, u64::MAX, |_| Ok(())).map_err(|error| self.fail(name, &error))?;
+        Ok(Some(Version(passed.1.to_string())))
+    }
+
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         if let Expected::Version(version) = expected {
-            let there = self.read_small(name, u64::MAX)?.map(|small| small.version);
+            let there = self.version(name)?;
             if there.as_ref() != version {
                 let message = format!("{}/{name}: it changed since it was read", self.describe_place());
                 return Err(Error::new(Code::PreconditionFailed, message).hint("run again"));
