@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -183,10 +183,11 @@ fn ignored_signals() -> u64 {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// Whether a signal has asked the program to stop, and which.
+/// Whether a signal has asked the program to stop, and which; and how far it has come.
 #[derive(Clone, Default)]
 pub struct Cancel {
     signal: Arc<AtomicUsize>,
+    passed: Arc<AtomicU64>,
     handles_signals: bool,
 }
 
@@ -210,6 +211,11 @@ impl Cancel {
         }
     }
 
+    /// How many bytes loops have passed on.
+    pub fn passed(&self) -> u64 {
+        self.passed.load(Ordering::Relaxed)
+    }
+
     /// Asks the program to stop, as signal `number` would.
     pub fn raise(&self, number: u8) {
         self.signal.store(number.into(), Ordering::SeqCst);
@@ -223,8 +229,10 @@ impl Cancel {
         }
     }
 
-    /// An error of a read or write loop when a signal came; [`Cancel::check`] says what it was.
-    pub fn go_on(&self) -> io::Result<()> {
+    /// Told by read and write loops how many bytes they have passed on; an error when a signal came, of which
+    /// [`Cancel::check`] says what it was.
+    pub fn go_on(&self, bytes: usize) -> io::Result<()> {
+        self.passed.fetch_add(bytes as u64, Ordering::Relaxed);
         if self.signal().is_some() { Err(io::Error::other("interrupted")) } else { Ok(()) }
     }
 

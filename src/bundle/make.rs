@@ -110,8 +110,8 @@ impl Maker<'_> {
         let entry = |path: &RelPath| {
             self.cancel.check()?;
             let mut opened = self.storage.read(path)?;
-            let passed =
-                pass(&mut opened.body, u64::MAX, |_| self.cancel.go_on()).map_err(|error| Error::io(path, &error));
+            let passed = pass(&mut opened.body, u64::MAX, |bytes| self.cancel.go_on(bytes.len()))
+                .map_err(|error| Error::io(path, &error));
             self.cancel.check()?;
             let (size, sha256) = passed?;
             if size != opened.size {

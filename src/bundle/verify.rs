@@ -57,8 +57,8 @@ fn verify_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Resu
     if opened.size != file.size {
         return Err(size_mismatch(&file.path, file.size, opened.size));
     }
-    let (size, sha256) =
-        pass(&mut opened.body, file.size, |_| cancel.go_on()).map_err(|error| Error::io(&file.path, &error))?;
+    let (size, sha256) = pass(&mut opened.body, file.size, |bytes| cancel.go_on(bytes.len()))
+        .map_err(|error| Error::io(&file.path, &error))?;
     mismatch(&file.path, (file.size, &file.sha256), (size, &sha256))
 }
 

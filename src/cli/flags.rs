@@ -64,10 +64,13 @@ pub const FORMAT: Flag = value("format", None, "text|json", "how results are pri
 pub const QUIET: Flag = switch("quiet", Some('q'), "print errors only");
 /// More detail.
 pub const VERBOSE: Flag = switch("verbose", Some('v'), "print more, and lists in full");
+/// Progress.
+pub const PROGRESS: Flag =
+    value("progress", None, "auto|always|never", "show how far it has come (default: auto, on a terminal)");
 /// Help.
 pub const HELP: Flag = switch("help", Some('h'), "print this help");
 /// The version.
 pub const VERSION: Flag = switch("version", Some('V'), "print the version");
 
 /// What every program takes.
-pub const COMMON: &[&Flag] = &[&FORMAT, &QUIET, &VERBOSE, &HELP, &VERSION];
+pub const COMMON: &[&Flag] = &[&FORMAT, &QUIET, &VERBOSE, &PROGRESS, &HELP, &VERSION];

@@ -41,7 +41,8 @@ impl Program {
         for (name, flag) in names.iter().zip(self.flags()) {
             text += &format!("  {name:width$}  {}\n", flag.help);
         }
-        text + &format!("\nSee {}(1) and distributor(7).\n", self.name)
+        let config = if self.flags().any(|flag| *flag == CONFIG) { ", distributor.yml(5)" } else { "" };
+        text + &format!("\nSee {}(1){config} and distributor(7).\n", self.name)
     }
 }
 

@@ -9,6 +9,7 @@ use crate::suggest::nearest;
 pub fn main(host: &Host) -> u8 {
     let first = host.args.first().and_then(|arg| arg.to_str());
     match first {
+        Some("-h" | "--help") => super::print(host, &DISTRIBUTOR, &format!("{}\n{}", DISTRIBUTOR.help(), listing())),
         Some(name) if !name.starts_with('-') => {
             super::start_with(host, &DISTRIBUTOR, &[], |_, _| hand_over(host, name))
         }

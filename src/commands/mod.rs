@@ -14,7 +14,7 @@ use std::ffi::OsString;
 use crate::cli::{self, Parsed, Program};
 use crate::error::{Code, Error, Kind, Result};
 use crate::host::Host;
-use crate::report::{Format, Reporter, is_interrupt};
+use crate::report::{Format, Progress, Reporter, Settings, is_interrupt};
 
 /// Reads the command line of `program`, serves `--help` and `--version`, and leaves the rest to `work`, which returns
 /// the exit status. Its error is said, and gives the status that its code asks for.
@@ -30,14 +30,14 @@ fn start_with(
     work: impl FnOnce(&Parsed, &Reporter<'_>) -> Result<u8>,
 ) -> u8 {
     let result = match cli::parse(program, args).and_then(|parsed| Ok((settings(program, &parsed)?, parsed))) {
-        Err(error) => Err((Reporter::new(host, program.name, Format::Text, false, false), error)),
+        Err(error) => Err((Reporter::new(host, program.name, Settings::default()), error)),
         Ok((_, parsed)) if parsed.has(&cli::HELP) => return print(host, program, &program.help()),
         Ok((_, parsed)) if parsed.has(&cli::VERSION) => {
             return print(host, program, &format!("{} {}\n", program.name, env!("CARGO_PKG_VERSION")));
         }
-        Ok(((format, quiet, verbose), parsed)) => {
-            let reporter = Reporter::new(host, program.name, format, quiet, verbose);
-            work(&parsed, &reporter).map_err(|error| (reporter, error))
+        Ok((settings, parsed)) => {
+            let reporter = Reporter::new(host, program.name, settings);
+            reporter.watch(|| work(&parsed, &reporter)).map_err(|error| (reporter, error))
         }
     };
     result.unwrap_or_else(|(reporter, error)| {
@@ -46,14 +46,22 @@ fn start_with(
     })
 }
 
-/// Whether results are JSON, and whether to be quiet or verbose.
-fn settings(program: &Program, parsed: &Parsed) -> Result<(Format, bool, bool)> {
+/// How the command line wants results and messages.
+fn settings(program: &Program, parsed: &Parsed) -> Result<Settings> {
     let format = match parsed.text(&cli::FORMAT)? {
         None | Some("text") => Format::Text,
         Some("json") => Format::Json,
         Some(other) => return Err(cli::usage(program, format!("--format {other:?} is neither text nor json"))),
     };
-    Ok((format, parsed.has(&cli::QUIET), parsed.has(&cli::VERBOSE)))
+    let progress = match parsed.text(&cli::PROGRESS)? {
+        None | Some("auto") => Progress::Auto,
+        Some("always") => Progress::Always,
+        Some("never") => Progress::Never,
+        Some(other) => {
+            return Err(cli::usage(program, format!("--progress {other:?} is none of auto, always and never")));
+        }
+    };
+    Ok(Settings { format, quiet: parsed.has(&cli::QUIET), verbose: parsed.has(&cli::VERBOSE), progress })
 }
 
 fn print(host: &Host, program: &'static Program, text: &str) -> u8 {
@@ -61,7 +69,7 @@ fn print(host: &Host, program: &'static Program, text: &str) -> u8 {
         Ok(()) => 0,
         Err(error) => {
             let error = Error::io("standard output", &error);
-            Reporter::new(host, program.name, Format::Text, false, false).fail(&[], &error);
+            Reporter::new(host, program.name, Settings::default()).fail(&[], &error);
             cli::FAILED
         }
     }

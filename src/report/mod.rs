@@ -1,6 +1,7 @@
 //! Results as values, and the only text and JSON renderers.
 
 mod bundles;
+mod progress;
 mod reporter;
 mod run;
 mod text;
@@ -10,7 +11,8 @@ use serde::{Serialize, Serializer};
 pub use bundles::{
     BundleBody, CheckedBundle, ConfigBody, InspectBody, InspectedBundle, InspectedFile, Problem, ValidateBody,
 };
-pub use reporter::{Format, Reporter};
+pub use progress::Progress;
+pub use reporter::{Format, Reporter, Settings};
 pub use run::{DestinationRecord, OutputLine, PipelineRecord, RunBody, Summary, Takeover, change_name};
 pub use text::Text;
 

@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::progress::{self, Bar, Progress};
 use super::{Envelope, Problem, SCHEMA_VERSION, Status, Text, sentence};
 use crate::error::{Error, Warning};
 use crate::host::Host;
@@ -19,22 +20,39 @@ pub enum Format {
     Json,
 }
 
+/// How a program says what it does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// How its result is printed.
+    pub format: Format,
+    /// Errors only.
+    pub quiet: bool,
+    /// More detail.
+    pub verbose: bool,
+    /// How far it has come, while it runs.
+    pub progress: Progress,
+}
+
 /// Says on standard error what happens, and prints the result on standard output.
 pub struct Reporter<'a> {
     host: &'a Host,
     program: &'static str,
-    format: Format,
-    quiet: bool,
-    verbose: bool,
+    settings: Settings,
     started: Timestamp,
     warnings: Mutex<Vec<Warning>>,
+    bar: Bar,
 }
 
 impl<'a> Reporter<'a> {
     /// A reporter for `program`, which starts now.
-    pub fn new(host: &'a Host, program: &'static str, format: Format, quiet: bool, verbose: bool) -> Reporter<'a> {
+    pub fn new(host: &'a Host, program: &'static str, settings: Settings) -> Reporter<'a> {
         let (started, warnings) = (host.now(), Mutex::default());
-        Reporter { host, program, format, quiet, verbose, started, warnings }
+        Reporter { host, program, settings, started, warnings, bar: Bar::default() }
+    }
+
+    /// Does `work`, and shows how far it has come while it takes its time.
+    pub fn watch<T>(&self, work: impl FnOnce() -> T) -> T {
+        progress::watch(self.host, self.program, self.settings, &self.bar, work)
     }
 
     /// When the program started.
@@ -50,7 +68,7 @@ impl<'a> Reporter<'a> {
 
     /// Says a warning that stands elsewhere in the report.
     pub fn note(&self, warning: &Warning) {
-        if self.quiet {
+        if self.settings.quiet {
             return;
         }
         let ids = [&warning.pipeline_id, &warning.destination_id].into_iter().flatten();
@@ -61,7 +79,7 @@ impl<'a> Reporter<'a> {
 
     /// Says the findings of a bundle: the first of them, unless all were asked for.
     pub fn problems(&self, bundle: &str, problems: &[Problem]) {
-        let shown = if self.verbose { problems.len() } else { super::text::SHOWN };
+        let shown = if self.settings.verbose { problems.len() } else { super::text::SHOWN };
         let place = [bundle.to_owned()];
         for problem in problems.iter().take(shown) {
             self.say(&place, &format!("{} [{}]", problem.message, problem.code));
@@ -81,29 +99,33 @@ impl<'a> Reporter<'a> {
         };
         if !error.detail.iter().all(told) {
             let mut lines = String::new();
-            super::text::list(&mut lines, error.detail.iter().map(|d| d.message.clone()).collect(), self.verbose);
-            let _ = self.host.stderr.write(&lines);
+            super::text::list(
+                &mut lines,
+                error.detail.iter().map(|d| d.message.clone()).collect(),
+                self.settings.verbose,
+            );
+            self.bar.write(self.host, &lines);
         }
     }
 
     /// Says something on standard error.
     pub fn say(&self, place: &[String], what: &str) {
         let place = place.iter().filter(|part| !part.is_empty()).fold(String::new(), |all, part| all + part + ": ");
-        // Where even standard error is gone there is nobody left to tell.
-        let _ = self.host.stderr.write(&format!("{}: {place}{what}\n", self.program));
+        self.bar.write(self.host, &format!("{}: {place}{what}\n", self.program));
     }
 
     /// Prints the result. An error means that it could not be printed.
     pub fn finish<B: Serialize + Text>(&self, status: Status, dry_run: bool, body: B) -> Result<(), Error> {
-        let text = match self.format {
-            Format::Text if self.quiet => return Ok(()),
+        let text = match self.settings.format {
+            Format::Text if self.settings.quiet => return Ok(()),
             Format::Text => {
                 let mut text = String::new();
-                body.text(&mut text, self.verbose);
+                body.text(&mut text, self.settings.verbose);
                 text
             }
             Format::Json => self.json(status, dry_run, body),
         };
+        self.bar.write(self.host, "");
         self.host.stdout.write(&text).map_err(|error| Error::io("standard output", &error))
     }
 

@@ -194,14 +194,14 @@ impl Summary {
         summary
     }
 
+    /// How many destinations were, or would be, written to.
+    fn changes(&self) -> usize {
+        self.publish_new + self.replace_older + self.replace_takeover + self.force_replace + self.republish
+    }
+
     /// How the run ended.
     pub fn status(&self) -> Status {
-        let done = self.publish_new
-            + self.replace_older
-            + self.replace_takeover
-            + self.force_replace
-            + self.republish
-            + self.skipped;
+        let done = self.changes() + self.skipped;
         match (self.failed, done) {
             (0, _) => Status::Success,
             (_, 0) => Status::Failure,
@@ -285,9 +285,9 @@ impl RunBody {
 
     fn end(&self, out: &mut String) {
         let s = &self.summary;
-        let would = if self.dry_run { "would be " } else { "" };
+        let would = if self.dry_run { "would be: " } else { "" };
         *out += &format!(
-            "{} {would}published, {} replaced, {} taken over, {} forced, {} skipped, {} failed in {:.1} s\n",
+            "{would}{} published, {} replaced, {} taken over, {} forced, {} skipped, {} failed in {:.1} s\n",
             s.publish_new + s.republish,
             s.replace_older,
             s.replace_takeover,
@@ -296,8 +296,13 @@ impl RunBody {
             s.failed,
             self.seconds
         );
-        if let Some(next) = &self.next {
-            *out += &format!("nothing was written; to publish: {next}\n");
+        match &self.next {
+            Some(next) if s.status() == Status::Success && s.changes() > 0 => {
+                *out += &format!("nothing was written; to publish: {next}\n");
+            }
+            Some(_) => *out += "nothing was written, and there is nothing to do\n",
+            None if self.dry_run => *out += "nothing was written\n",
+            None => {}
         }
     }
 }

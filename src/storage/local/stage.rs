@@ -69,6 +69,7 @@ impl Local {
         // Reading and writing share one pass; which of the two failed is kept aside.
         let mut written = Ok(());
         let passed = pass(&mut opened.body, job.size, |bytes| {
+            let _ = cancel.go_on(bytes.len());
             written = cancel.check().map_err(Place).and_then(|()| file.write_all(bytes).map_err(fail));
             written.as_ref().map_or_else(|_| Err(io::ErrorKind::Other.into()), |()| Ok(()))
         });
