@@ -17,15 +17,14 @@ const PREFIX: &str = "sha256:";
 impl Digest {
     /// Reads `sha256:` and 64 lower-case hex digits.
     pub fn parse(text: &str) -> Option<Digest> {
-        let hex = text.strip_prefix(PREFIX)?.as_bytes();
-        let mut bytes = [0; 32];
-        if hex.len() != 64 {
-            return None;
+        let hex: &[u8; 64] = text.strip_prefix(PREFIX)?.as_bytes().try_into().ok()?;
+        let (mut bytes, mut wrong) = ([0; 32], 0);
+        for (byte, pair) in bytes.iter_mut().zip(hex.as_chunks::<2>().0) {
+            let (high, low) = (NIBBLES[usize::from(pair[0])], NIBBLES[usize::from(pair[1])]);
+            wrong |= high | low;
+            *byte = high << 4 | low & 15;
         }
-        for (byte, pair) in bytes.iter_mut().zip(hex.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
-        Some(Digest(bytes))
+        (wrong & NO_DIGIT == 0).then_some(Digest(bytes))
     }
 
     /// The digest of `bytes`.
@@ -48,13 +47,19 @@ impl Digest {
     }
 }
 
-fn nibble(digit: u8) -> Option<u8> {
-    match digit {
-        b'0'..=b'9' => Some(digit - b'0'),
-        b'a'..=b'f' => Some(digit - b'a' + 10),
-        _ => None,
+/// What marks a byte that is no lower-case hex digit.
+const NO_DIGIT: u8 = 0x80;
+
+/// The value of every hex digit.
+const NIBBLES: [u8; 256] = {
+    let mut table = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        table[b"0123456789abcdef"[value as usize] as usize] = value;
+        value += 1;
     }
-}
+    table
+};
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
