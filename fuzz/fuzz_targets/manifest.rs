@@ -2,7 +2,8 @@
 
 #![no_main]
 
-use distributor::bundle::{Manifest, content_digest, is_id};
+use distributor::bundle::{Manifest, content_digest};
+use distributor::id::is_id;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -78,6 +78,10 @@ impl Publication<'_> {
     /// Decides and plans, and changes nothing. A publication that is going on, or that was cut short, is seen as what it
     /// will be.
     pub fn look(&self) -> Result<Published> {
+        self.without_lock().map_err(not_a_place)
+    }
+
+    fn without_lock(&self) -> Result<Published> {
         let mut read = self.read_state()?;
         let mut warnings = Vec::new();
         let mut in_progress: Vec<RelPath> = Vec::new();
@@ -103,6 +107,10 @@ impl Publication<'_> {
 
     /// Publishes what is to be published.
     pub fn run(&self) -> Result<Published> {
+        self.with_lock().map_err(not_a_place)
+    }
+
+    fn with_lock(&self) -> Result<Published> {
         let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
         if !self.target.disturbed(&journal)? {
             // The fast path: who finds nothing to do, or may not do it, needs no lock.
@@ -181,8 +189,6 @@ impl Publication<'_> {
                 let fault = "it is a directory, a link or a special file".to_owned();
                 Ok(ReadState { version: None, parsed: Some(Err(Fault::Invalid(fault))) })
             }
-            // Something is there, and it is not a place of ours.
-            Err(error) if error.code == Code::NotADirectory => Err(Error { code: Code::UnmanagedContent, ..error }),
             Err(error) => Err(error),
         }
     }
@@ -202,6 +208,12 @@ impl Publication<'_> {
                 .hint("if no other version of distributor wrote it, move it aside and run again")
         })
     }
+}
+
+/// Something that is no directory stands where the place should be: it is content, and nobody's to replace.
+fn not_a_place(error: Error) -> Error {
+    let code = if error.code == Code::NotADirectory { Code::UnmanagedContent } else { error.code };
+    Error { code, ..error }
 }
 
 fn parse_state(bytes: &[u8]) -> std::result::Result<State, Fault> {
