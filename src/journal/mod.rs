@@ -178,10 +178,21 @@ impl Journal {
         let journal: Journal = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         match (journal.schema_version, journal.phase, journal.target) {
             (SCHEMA_VERSION, Phase::Committing, None) => Err("past its commit point, and no target".to_owned()),
+            (SCHEMA_VERSION, ..) if journal.leads_out() => Err("a directory that is not below the place".to_owned()),
             (SCHEMA_VERSION, ..) if !is_token(&journal.stage) => Err(format!("stage: {:?}", journal.stage)),
             (SCHEMA_VERSION, ..) => Ok(journal),
             (other, ..) => Err(format!("journal schema version {other} can't be read by this version")),
         }
+    }
+
+    /// Whether a directory of it is not below the place. Their names may break the path rules otherwise.
+    fn leads_out(&self) -> bool {
+        self.operations.iter().any(|operation| match operation {
+            Operation::RemoveDir { path } | Operation::MakeDir { path } => {
+                path.split('/').any(|segment| matches!(segment, "" | "." | ".."))
+            }
+            _ => false,
+        })
     }
 
     /// The journal as it is written.
@@ -216,4 +227,66 @@ fn is_token(text: &str) -> bool {
 pub fn name(pipeline_id: &str, destination_id: &str) -> String {
     let owner = Digest::of(format!("{pipeline_id}\0{destination_id}").as_bytes()).hex();
     format!("{JOURNAL_PREFIX}{}.json", &owner[..16])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn begun() -> Journal {
+        Journal::begin(Begin {
+            kind: Kind::Publish,
+            pipeline_id: "p",
+            destination_id: "d",
+            source_id: "s",
+            source_digest: Digest::of(b""),
+            started_at: Timestamp::from_instant(time::macros::datetime!(2026-06-04 12:00 UTC)),
+            holder: Holder::default(),
+            stage: "0123456789abcdef",
+            dirty: false,
+        })
+    }
+
+    #[test]
+    fn a_journal_is_read_as_it_was_written() {
+        let path = RelPath::parse("a/b").unwrap();
+        let (job, sha256) = (0, Digest::of(b"x"));
+        let operations = vec![
+            Operation::Remove { path: path.clone() },
+            Operation::RemoveDir { path: "a/b/.odd\\name".to_owned() },
+            Operation::MakeDir { path: "a".to_owned() },
+            Operation::Create { path: path.clone(), job, sha256, size: 1 },
+            Operation::Replace { path, job, sha256, size: 1 },
+        ];
+        let target = Target { job: 1, sha256 };
+        let journal = begun().commit(operations, target);
+        let again = Journal::parse(&journal.to_json()).unwrap();
+        assert_eq!((again.phase, again.target), (Phase::Committing, Some(target)));
+        assert_eq!(again.operations, journal.operations);
+        assert_eq!((again.written().count(), again.created().count()), (2, 1));
+        assert!(Journal::parse(&begun().to_json()).is_ok());
+    }
+
+    #[test]
+    fn what_leads_out_or_is_not_whole_is_no_journal() {
+        for path in ["..", "a/../..", "/etc", "a//b", ".", ""] {
+            let make = vec![Operation::MakeDir { path: path.to_owned() }];
+            let journal = begun().commit(make, Target { job: 0, sha256: Digest::of(b"") });
+            assert!(Journal::parse(&journal.to_json()).is_err(), "{path:?}");
+        }
+        for stage in ["", "../x", "a/b", "a.b"] {
+            let journal = Journal { stage: stage.to_owned(), ..begun() };
+            assert!(Journal::parse(&journal.to_json()).is_err(), "{stage:?}");
+        }
+        let torn = begun().to_json();
+        assert!(Journal::parse(&torn[..torn.len() - 1]).is_err());
+        let no_target = Journal { phase: Phase::Committing, ..begun() };
+        assert!(Journal::parse(&no_target.to_json()).is_err());
+    }
+
+    #[test]
+    fn the_name_is_made_of_pipeline_and_destination() {
+        let hex = &Digest::of(b"reports\0archive").hex()[..16];
+        assert_eq!(name("reports", "archive"), format!(".distributor.journal-{hex}.json"));
+    }
 }
