@@ -196,22 +196,31 @@ fn a_return_to_the_older_bundle_converges_in_memory() {
     returns_to_the_older(&scene, &InMemory(Memory::default()));
 }
 
-#[test]
-fn a_killed_recovery_converges_on_disk() {
-    let scene = Scene::new();
-    scene.publish("old", "d", &scene.local()).unwrap();
-    let place = OnDisk(&scene);
+fn killed_recovery_converges(scene: &Scene, place: &dyn Place) {
+    let storage = || place.storage();
+    scene.publish("old", "d", storage().as_ref()).unwrap();
     let restore = place.save();
-    scene.publish("new", "d", &scene.local()).unwrap();
+    scene.publish("new", "d", storage().as_ref()).unwrap();
     let expected = settled(place.tree());
     restore();
     // Killed before a call is killed after the one before it.
-    with_ends(&scene, &place, &[End::KilledBefore], |what| {
-        with_ends(&scene, &place, &[End::KilledBefore], |again| {
-            scene.publish("new", "d", &scene.local()).unwrap_or_else(|e| panic!("{what}, then {again}: {e}"));
+    with_ends(scene, place, &[End::KilledBefore], |what| {
+        with_ends(scene, place, &[End::KilledBefore], |again| {
+            scene.publish("new", "d", storage().as_ref()).unwrap_or_else(|e| panic!("{what}, then {again}: {e}"));
             same(&settled(place.tree()), &expected, &format!("{what}, then {again}"));
         });
     });
+}
+
+#[test]
+fn a_killed_recovery_converges_on_disk() {
+    let scene = Scene::new();
+    killed_recovery_converges(&scene, &OnDisk(&scene));
+}
+
+#[test]
+fn a_killed_recovery_converges_in_memory() {
+    killed_recovery_converges(&Scene::new(), &InMemory(Memory::default()));
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Small files at the root of a place: whole, durable, compared before they are replaced.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 
 use super::Local;
-use crate::digest::{Digest, pass};
 use crate::error::{Code, Error, Result};
 use crate::names::{self, JOURNAL_PREFIX, STAGE_PREFIX};
 use crate::storage::{Expected, Small, Version};
@@ -23,22 +23,21 @@ impl Local {
 
     pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
         let Some(file) = self.open_small(name)? else { return Ok(None) };
-        let mut bytes = Vec::new();
-        file.take(limit).read_to_end(&mut bytes).map_err(|error| self.fail(name, &error))?;
-        let version = Version(Digest::of(&bytes).to_string());
-        Ok(Some(Small { bytes, version }))
-    }
-
-    /// The version of a small file, without holding the whole of it.
-    fn version(&self, name: &str) -> Result<Option<Version>> {
-        let Some(mut file) = self.open_small(name)? else { return Ok(None) };
-        let passed = pass(&mut file, u64::MAX, |_| Ok(())).map_err(|error| self.fail(name, &error))?;
-        Ok(Some(Version(passed.1.to_string())))
+        let read = || -> io::Result<Small> {
+            let metadata = file.metadata()?;
+            let mut bytes = Vec::with_capacity(usize::try_from(metadata.len().min(limit)).unwrap_or_default() + 1);
+            (&file).take(limit).read_to_end(&mut bytes)?;
+            Ok(Small { bytes, version: version_of(&metadata) })
+        };
+        read().map(Some).map_err(|error| self.fail(name, &error))
     }
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         if let Expected::Version(version) = expected {
-            let there = self.version(name)?;
+            let there = match self.open_small(name)? {
+                Some(file) => Some(version_of(&file.metadata().map_err(|error| self.fail(name, &error))?)),
+                None => None,
+            };
             if there.as_ref() != version {
                 let message = format!("{}/{name}: it changed since it was read", self.describe_place());
                 return Err(Error::new(Code::PreconditionFailed, message).hint("run again"));
@@ -77,4 +76,10 @@ impl Local {
         };
         read().map_err(|error| self.fail("", &error))
     }
+}
+
+/// Every writing of a small file makes a new one of that name: which one it is tells its version.
+fn version_of(file: &Metadata) -> Version {
+    let (made, changed) = ((file.mtime(), file.mtime_nsec()), (file.ctime(), file.ctime_nsec()));
+    Version(format!("{}:{}:{}:{made:?}:{changed:?}", file.dev(), file.ino(), file.size()))
 }
