@@ -108,12 +108,22 @@ fn names_of_ours_that_are_no_files_are_never_followed() {
     let storage = bench.storage.as_ref();
     assert_eq!(code(storage.get_small(STATE, 9)), Some(Code::NotARegularFile));
     assert_eq!(code(storage.put_small(STATE, b"x", Expected::Version(None))), Some(Code::NotARegularFile));
-    assert!(storage.lock(b"me", &|_| Ok(())).is_err());
+    assert_eq!(code(storage.lock(b"me", &|_| Ok(()))), Some(Code::NotARegularFile));
     assert!(!storage.is_locked().unwrap());
     // Written without a look at what was there, it is the link itself that goes.
     storage.put_small(STATE, b"x", Expected::Any).unwrap();
     assert!(root.join(STATE).symlink_metadata().unwrap().is_file());
     assert_eq!(fs::read(&victim).unwrap(), b"mine");
+}
+
+#[test]
+fn a_lock_that_is_no_file_is_told_as_such() {
+    for make in [fifo, |path: &Path| fs::create_dir(path).unwrap(), |path: &Path| symlink("nowhere", path).unwrap()] {
+        let bench = Bench::local();
+        make(&bench.root.clone().unwrap().join(LOCK));
+        let result = bench.storage.lock(b"me", &|_| panic!("nobody holds it"));
+        assert_eq!(code(result), Some(Code::NotARegularFile));
+    }
 }
 
 #[test]

@@ -17,12 +17,13 @@ use distributor::storage::{Body, Commit, Job, Local, Modes, Recovery, Scope, Sta
 
 use crate::memory::Memory;
 
+type Put = dyn Fn(&str, &[u8]) + Sync;
+
 /// A backend under test: an empty place that is there.
 struct Bench {
-    name: &'static str,
     storage: Box<dyn Storage>,
     /// Puts a file as a stranger would.
-    put: Box<dyn Fn(&str, &[u8]) + Sync>,
+    put: Box<Put>,
     /// Where the place lies, if it is local.
     root: Option<PathBuf>,
     _dir: Option<tempfile::TempDir>,
@@ -43,14 +44,14 @@ impl Bench {
             std::fs::write(at.join(path), bytes).unwrap();
         };
         let storage = Box::new(Local::new(&root, MODES));
-        Bench { name: "local", storage, put: Box::new(put), root: Some(root), _dir: Some(dir) }
+        Bench { storage, put: Box::new(put), root: Some(root), _dir: Some(dir) }
     }
 
     fn memory() -> Bench {
         let memory = Memory::default();
         let at = memory.clone();
         let put = move |path: &str, bytes: &[u8]| at.put(path, bytes);
-        Bench { name: "memory", storage: Box::new(memory), put: Box::new(put), root: None, _dir: None }
+        Bench { storage: Box::new(memory), put: Box::new(put), root: None, _dir: None }
     }
 
     /// Another view on the same place, as another process has it.
@@ -71,7 +72,6 @@ impl Bench {
 /// Runs `work` on each backend.
 fn each(work: impl Fn(&Bench)) {
     for bench in [Bench::local(), Bench::memory()] {
-        println!("on {}", bench.name);
         work(&bench);
     }
 }
@@ -140,7 +140,9 @@ impl Load {
         storage.open_stage(&self.stage).unwrap();
         let results = storage.stage_all(&self.stage, &self.jobs(), &Cancel::default());
         assert_eq!(results.len(), self.outputs.len());
-        results.into_iter().for_each(|result| result.unwrap());
+        for result in results {
+            result.unwrap();
+        }
         storage.flush_stage(&self.stage, self.outputs.len()).unwrap();
     }
 

@@ -54,7 +54,9 @@ fn find_gives_the_outermost_of_each_branch() {
 fn list_shows_every_entry_once_and_a_directory_before_what_it_holds() {
     each(|bench| {
         let paths = ["a", "d/b", "d/e/c", "d/e/f/g", "z"];
-        paths.iter().for_each(|path| (bench.put)(path, b"x"));
+        for path in paths {
+            (bench.put)(path, b"x");
+        }
         for scope in [Scope::Source, Scope::Destination] {
             let seen = listed(bench.storage.as_ref(), scope);
             let first: BTreeMap<&str, usize> =
@@ -77,7 +79,9 @@ fn list_shows_every_entry_once_and_a_directory_before_what_it_holds() {
 fn list_leaves_out_our_names_in_a_destination_alone() {
     let own = [".distributor.json", ".distributor.lock", ".distributor.journal-1.json", ".distributor.stage-1"];
     each(|bench| {
-        own.iter().for_each(|name| (bench.put)(name, b"x"));
+        for name in own {
+            (bench.put)(name, b"x");
+        }
         (bench.put)("a", b"x");
         // What only begins like ours is not ours, and neither is ours where it lies elsewhere.
         (bench.put)(".distributor-else", b"x");
@@ -106,7 +110,9 @@ fn list_does_not_look_into_what_is_managed_below() {
 #[test]
 fn list_ends_with_the_error_of_the_visit() {
     each(|bench| {
-        ["a", "b", "c"].iter().for_each(|path| (bench.put)(path, b"x"));
+        for path in ["a", "b", "c"] {
+            (bench.put)(path, b"x");
+        }
         let mut visits = 0;
         let result = bench.storage.list(Scope::Destination, &mut |_| {
             visits += 1;

@@ -92,7 +92,9 @@ fn a_create_never_overwrites() {
 #[test]
 fn a_replace_replaces() {
     each(|bench| {
-        THREE.iter().for_each(|(path, _)| (bench.put)(path, b"the old bytes"));
+        for (path, _) in THREE {
+            (bench.put)(path, b"the old bytes");
+        }
         let load = staged(bench, "1");
         assert_eq!(bench.bytes("a").unwrap(), b"the old bytes");
         load.commit(bench.storage.as_ref(), true).unwrap();
