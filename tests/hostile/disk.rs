@@ -46,7 +46,7 @@ fn can_mount() -> bool {
 
 /// Thirty files of one page each; the newer generation has directories of its own.
 fn generation(name: &str) -> Files {
-    let page = |at: usize| format!("{name} {at:3} ").repeat(1000)[..4096].as_bytes().to_vec();
+    let page = |at: usize| format!("{name} {at:3} ").repeat(1000).as_bytes()[..4096].to_vec();
     let mut files: Files = (0..24).map(|at| (format!("d{}/f{at}", at % 3), page(at))).collect();
     files.extend((0..6).map(|at| (format!("{name}-{at}/f"), page(at))));
     files

@@ -5,6 +5,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use distributor::names::{JOURNAL_PREFIX, STATE};
+
 use crate::scene::{Files, Scene, report, same, stderr, tree};
 
 const ROUNDS: u32 = 30;
@@ -44,28 +46,39 @@ fn after_kill_9_the_next_run_makes_all_well() {
     let scene = Scene::new();
     let (old, new) = prepare(&scene, 2000);
     let mut killed = 0;
-    let mut finished = 0;
+    let mut midway = 0;
+    let state_before = fs::read(scene.path("saved/site").join(STATE)).ok();
     for round in 0..ROUNDS {
         let replacing = round % 2 == 1;
-        // How long a whole run takes here, to kill it anywhere on its way.
         reset(&scene, replacing);
         let begun = Instant::now();
         let mut child = scene.command().stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-        let after = Duration::from_micros(1000 + RandomState::new().hash_one(round) % longest(round));
-        std::thread::sleep(after.saturating_sub(begun.elapsed()));
+        // Early, or shortly after the commit point.
+        let late = round % 3 == 2;
+        while late && !is_committing(&scene) && child.try_wait().unwrap().is_none() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let random = Duration::from_micros(RandomState::new().hash_one(round) % if late { 20_000 } else { 59_000 });
+        std::thread::sleep(random + Duration::from_millis(u64::from(!late)));
+        let after = begun.elapsed();
         child.kill().unwrap();
         killed += u32::from(child.wait().unwrap().code().is_none());
         let what = format!("round {round}, killed after {after:?}");
         let before = if replacing { &old } else { &Files::new() };
-        let left: Files = tree(&scene.path("out/site")).into_iter().filter(|(path, _)| !is_own(path)).collect();
+        let (own, left): (Files, Files) =
+            tree(&scene.path("out/site")).into_iter().partition(|(path, _)| path.starts_with(".distributor."));
         for (path, bytes) in left.iter().filter(|(path, _)| !path.ends_with('/')) {
             let whole = [before.get(path), new.get(path)].contains(&Some(bytes));
             assert!(whole, "{what}: {path} is half a file, or nobody's");
         }
-        if replacing && scene.path("out/site").join(".distributor.json").exists() && left.len() < new.len() / 2 {
-            panic!("{what}: most of the old publication is gone");
+        let committing = is_committing(&scene);
+        let state = own.get(STATE);
+        if !committing && state == state_before.as_ref().filter(|_| replacing) {
+            same(&left, before, &format!("{what}: before the commit point all stays as it was"));
+        } else if state.is_some() && state != state_before.as_ref() {
+            same(&left, &new, &format!("{what}: the new state stands"));
         }
-        finished += u32::from(same_files(&left, &new));
+        midway += u32::from(committing);
         scene.run_well(&what);
         let mut there = tree(&scene.path("out"));
         assert!(there.remove("site/.distributor.json").is_some(), "{what}");
@@ -73,20 +86,21 @@ fn after_kill_9_the_next_run_makes_all_well() {
         same(&there, &new, &what);
         assert_eq!(scene.run_well(&what), "skip_same", "{what}");
     }
-    assert!(killed > ROUNDS / 3, "{killed} of {ROUNDS} were killed on their way, {finished} had all outputs by then");
+    assert!(
+        killed > ROUNDS / 3 && midway > 0,
+        "{killed} of {ROUNDS} were killed on their way, {midway} after the commit point"
+    );
 }
 
-/// Microseconds: every third round over the whole of a run, the others early.
-fn longest(round: u32) -> u64 {
-    if round % 3 == 2 { 400_000 } else { 59_000 }
+/// Whether a publication is past its commit point and not yet settled.
+fn is_committing(scene: &Scene) -> bool {
+    let Ok(entries) = fs::read_dir(scene.path("out/site")) else { return false };
+    let journals = entries.flatten().filter(|entry| entry.file_name().to_string_lossy().starts_with(JOURNAL_PREFIX));
+    journals.into_iter().any(|entry| fs::read(entry.path()).is_ok_and(|bytes| has(&bytes, b"committing")))
 }
 
-fn same_files(left: &Files, new: &Files) -> bool {
-    left.len() == new.len() && left.keys().eq(new.keys())
-}
-
-fn is_own(path: &str) -> bool {
-    path.starts_with(".distributor.")
+fn has(bytes: &[u8], text: &[u8]) -> bool {
+    bytes.windows(text.len()).any(|window| window == text)
 }
 
 #[test]
