@@ -3,6 +3,7 @@
 // A method as it is does not fit where any lifetime must do.
 #![allow(clippy::redundant_closure_for_method_calls)]
 
+mod conformance;
 mod memory;
 mod mortal;
 mod races;

@@ -116,10 +116,11 @@ impl Dir {
         Ok(file)
     }
 
-    /// Opens a lock file, and creates it where it is not there.
+    /// Opens a lock file, and creates it where it is not there. What is no file counts as a directory.
     pub(super) fn open_lock(&self, name: &str) -> io::Result<File> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        Ok(File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?))
+        let file = File::from(rustix::fs::openat(&self.0, name, flags, Mode::from_raw_mode(0o600))?);
+        if file.metadata()?.is_file() { Ok(file) } else { Err(Errno::ISDIR.into()) }
     }
 
     /// Locks a file unless somebody else has; the lock ends with the file.

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
+use rustix::io::Errno;
+
 use super::Local;
 use super::dir::Dir;
 use crate::error::{Code, Error, Result};
@@ -33,7 +35,7 @@ impl Local {
                 Err(error) if error.kind() == io::ErrorKind::NotFound && vanished < PATIENCE => vanished += 1,
                 Err(error) => {
                     self.unmake(made);
-                    return Err(self.fail(LOCK, &error));
+                    return Err(self.not_locked(&error));
                 }
             }
             if let Err(error) = waiting(begun.elapsed()) {
@@ -42,6 +44,15 @@ impl Local {
             }
             std::thread::sleep(Duration::from_millis(PAUSE.0 + jitter(PAUSE.1 - PAUSE.0)));
         }
+    }
+
+    fn not_locked(&self, error: &io::Error) -> Error {
+        // A link, a FIFO, a directory: what was opened, or was not, can't be locked.
+        if [Errno::LOOP, Errno::ISDIR].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
+            let message = format!("{}/{LOCK}: not a regular file", self.describe_place());
+            return Error::new(Code::NotARegularFile, message).hint("move it aside, then run again");
+        }
+        self.fail(LOCK, error)
     }
 
     fn attempt(&self, holder: &[u8], made: &mut usize) -> io::Result<Option<File>> {
