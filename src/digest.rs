@@ -36,16 +36,20 @@ impl Digest {
 
     /// The 64 hex digits alone, as `sha256sum` prints them.
     pub fn hex(&self) -> String {
-        self.hex_digits().map(char::from).collect()
+        self.hex_digits().map(char::from).iter().collect()
     }
 
-    /// The same, digit by digit.
-    pub fn hex_digits(&self) -> impl Iterator<Item = u8> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let digit = |n: u8| DIGITS[usize::from(n)];
-        self.0.iter().flat_map(move |byte| [digit(byte >> 4), digit(byte & 15)])
+    /// The same as ASCII.
+    pub fn hex_digits(&self) -> [u8; 64] {
+        let mut digits = [0; 64];
+        for (pair, byte) in digits.as_chunks_mut::<2>().0.iter_mut().zip(self.0) {
+            *pair = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        digits
     }
 }
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
 
 /// What marks a byte that is no lower-case hex digit.
 const NO_DIGIT: u8 = 0x80;
@@ -55,7 +59,7 @@ const NIBBLES: [u8; 256] = {
     let mut table = [NO_DIGIT; 256];
     let mut value = 0;
     while value < 16 {
-        table[b"0123456789abcdef"[value as usize] as usize] = value;
+        table[DIGITS[value as usize] as usize] = value;
         value += 1;
     }
     table

@@ -248,11 +248,21 @@ pub struct Clash<'a> {
 }
 
 /// The paths of a list in byte order that are a directory of another one (`a` beside `a/b`).
-pub fn nested<'a, P: AsRef<str>>(sorted: &'a [P]) -> Vec<Clash<'a>> {
+pub fn nested<P: AsRef<str>>(sorted: &[P]) -> Vec<Clash<'_>> {
     let find = |dir: &str| sorted.binary_search_by(|path| path.as_ref().cmp(dir)).ok().map(|at| sorted[at].as_ref());
-    let clash =
-        |second: &'a P| Some(Clash { first: ancestors(second.as_ref()).find_map(find)?, second: second.as_ref() });
-    sorted.iter().filter_map(clash).collect()
+    let (mut clashes, mut clear) = (Vec::new(), None);
+    for second in sorted.iter().map(AsRef::as_ref) {
+        let dir = ancestors(second).next();
+        // Neighbours mostly share their directory: what is true of it is looked up once.
+        if dir == clear {
+            continue;
+        }
+        match ancestors(second).find_map(find) {
+            Some(first) => clashes.push(Clash { first, second }),
+            None => clear = dir,
+        }
+    }
+    clashes
 }
 
 /// The paths that are one name, or a file and a directory of one name, where case or Unicode form does not count.

@@ -51,7 +51,7 @@ pub fn content_digest(files: &[FileEntry]) -> Digest {
     let (mut hasher, mut line) = (Hasher::default(), Vec::new());
     for file in sorted {
         line.clear();
-        line.extend(file.sha256.hex_digits());
+        line.extend_from_slice(&file.sha256.hex_digits());
         line.extend_from_slice(b"  ");
         line.extend_from_slice(file.path.as_str().as_bytes());
         line.push(b'\n');

@@ -127,14 +127,17 @@ fn check(state: &Version2) -> Result<(), String> {
             return Err(format!("{key}: {id:?} is not an id"));
         }
     }
-    check_url("links.primary_url", state.links.as_ref().and_then(|links| links.0.primary_url.as_deref()))?;
+    check_url(
+        || "links.primary_url".to_owned(),
+        state.links.as_ref().and_then(|links| links.0.primary_url.as_deref()),
+    )?;
     check_outputs(&state.outputs)
 }
 
 fn check_outputs(outputs: &[Object<OutputRecord>]) -> Result<(), String> {
     for Object(output) in outputs {
         let path = &output.path;
-        check_url(&format!("outputs: {path}: url"), output.url.as_deref())?;
+        check_url(|| format!("outputs: {path}: url"), output.url.as_deref())?;
         match (output.kind, &output.transform) {
             (OutputKind::Generated, None) => return Err(format!("outputs: {path}: generated, and no transform")),
             (OutputKind::Source, Some(_)) => return Err(format!("outputs: {path}: copied, and a transform")),
@@ -152,10 +155,10 @@ fn check_outputs(outputs: &[Object<OutputRecord>]) -> Result<(), String> {
     }
 }
 
-fn check_url(place: &str, url: Option<&str>) -> Result<(), String> {
+fn check_url(place: impl Fn() -> String, url: Option<&str>) -> Result<(), String> {
     match url {
         Some(url) if !url.starts_with("http://") && !url.starts_with("https://") => {
-            Err(format!("{place}: {url:?} is not an absolute http or https URL"))
+            Err(format!("{}: {url:?} is not an absolute http or https URL", place()))
         }
         _ => Ok(()),
     }
