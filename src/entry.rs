@@ -1,4 +1,4 @@
-//! What a listing of a place says of one entry.
+//! What is said of an entry of a place: what it is in a listing, and which permissions it gets.
 
 use crate::path::RelPath;
 
@@ -26,4 +26,19 @@ pub struct Entry {
     pub path: Option<RelPath>,
     /// What it is.
     pub kind: Kind,
+}
+
+/// The permission bits of what is published, whatever the umask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Modes {
+    /// Of files.
+    pub file: u32,
+    /// Of directories.
+    pub directory: u32,
+}
+
+impl Default for Modes {
+    fn default() -> Modes {
+        Modes { file: 0o644, directory: 0o755 }
+    }
 }

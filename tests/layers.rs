@@ -64,7 +64,7 @@ const ROOMS: &[Room] = &[
     ("journal", &["digest", "host", "names", "path", "timestamp"], &[]),
     ("cli", &["error", "path", "suggest"], &[]),
     ("secrets", &["error", "host", "path"], &[Files]),
-    ("config", &["error", "host", "id", "path", "suggest", "timestamp"], &[Files]),
+    ("config", &["entry", "error", "host", "id", "path", "suggest", "timestamp"], &[Files]),
     ("storage", &["digest", "entry", "error", "host", "names", "path", "pool", "timestamp"], &[Files]),
     ("bundle", &["digest", "entry", "error", "host", "id", "json", "path", "pool", "storage", "timestamp"], &[]),
     ("source", &["bundle", "entry", "error", "host", "path", "storage", "timestamp"], &[]),

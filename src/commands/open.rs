@@ -80,8 +80,7 @@ pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>>
     if destination.outputs.policy != OutputPolicy::SourceOnly {
         return refuse(&format!("outputs.policy: {}", destination.outputs.policy.as_str()));
     }
-    let modes = Modes { file: target.modes.file, directory: target.modes.directory };
-    Ok(Box::new(Local::new(&target.path, modes)))
+    Ok(Box::new(Local::new(&target.path, target.modes)))
 }
 
 fn unsupported(what: &str) -> Error {

@@ -2,9 +2,10 @@
 
 use super::choice::{Backend, Choice};
 use super::field::{At, Context, Table};
-use super::model::{HttpUpload, LocalSource, LocalTarget, Modes, Source, SshTarget, Target};
+use super::model::{HttpUpload, LocalSource, LocalTarget, Source, SshTarget, Target};
 use super::s3;
 use super::ssh;
+use crate::entry::Modes;
 
 const LOCAL: &[&str] = &["path"];
 const MODES: &[&str] = &["file_mode", "directory_mode"];

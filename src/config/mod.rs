@@ -28,8 +28,8 @@ pub use choice::{
     StateMode, TakeoverMode,
 };
 pub use model::{
-    Config, Destination, Http, HttpUpload, Links, LocalSource, LocalTarget, MarkdownToHtml, Modes, Outputs, Pipeline,
-    Prune, Retention, Source, SshTarget, Target, Template, Transfer, Transform, UploadToken,
+    Config, Destination, Http, HttpUpload, Links, LocalSource, LocalTarget, MarkdownToHtml, Outputs, Pipeline, Prune,
+    Retention, Source, SshTarget, Target, Template, Transfer, Transform, UploadToken,
 };
 pub use pattern::Pattern;
 pub use place::{CacheControl, S3Credentials, S3Place, SshPlace};

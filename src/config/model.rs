@@ -9,6 +9,7 @@ use super::choice::{
 };
 use super::pattern::Pattern;
 use super::place::{Place, S3Place, SshPlace};
+use crate::entry::Modes;
 
 /// A checked configuration file.
 #[derive(Clone, Debug, PartialEq)]
@@ -165,15 +166,6 @@ pub struct SshTarget {
     pub modes: Modes,
 }
 
-/// Permissions, exact whatever the umask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes {
-    /// Of files.
-    pub file: u32,
-    /// Of directories.
-    pub directory: u32,
-}
-
 impl Target {
     /// Its kind of storage.
     pub fn backend(&self) -> Backend {
@@ -276,14 +268,6 @@ impl Config {
     pub fn variables(&self, pipelines: &[&str]) -> Vec<String> {
         let selected = self.pipelines.iter().filter(|pipeline| pipelines.contains(&pipeline.id.as_str()));
         let mut names: Vec<String> = selected.flat_map(Pipeline::variables).map(str::to_owned).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
-    }
-
-    /// The names of the variables that hold the upload tokens, sorted, each once.
-    pub fn token_variables(&self) -> Vec<String> {
-        let mut names: Vec<String> = self.upload_tokens.iter().map(|token| token.token_env.clone()).collect();
         names.sort_unstable();
         names.dedup();
         names

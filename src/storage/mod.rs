@@ -9,10 +9,10 @@ use std::fmt;
 use std::io::Read;
 use std::time::Duration;
 
-pub use local::{Local, Modes};
+pub use local::Local;
 
 use crate::digest::Digest;
-pub use crate::entry::{Entry, Kind};
+pub use crate::entry::{Entry, Kind, Modes};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::STAGE_PREFIX;

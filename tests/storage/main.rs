@@ -9,3 +9,4 @@ mod mortal;
 mod races;
 mod scene;
 mod sweep;
+mod told;

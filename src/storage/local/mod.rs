@@ -14,26 +14,13 @@ use std::time::Duration;
 
 use dir::Dir;
 
-use super::{Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage};
+use super::{
+    Commit, Entry, Expected, Guard, Job, Met, Modes, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
+};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::{LOCK, STAGE_PREFIX};
 use crate::path::{self, BundlePath, RelPath};
-
-/// The permission bits of what is published, whatever the umask.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Modes {
-    /// Of files.
-    pub file: u32,
-    /// Of directories.
-    pub directory: u32,
-}
-
-impl Default for Modes {
-    fn default() -> Modes {
-        Modes { file: 0o644, directory: 0o755 }
-    }
-}
 
 /// Up to how many files or directories are made durable one by one; beyond that the file system is, as a whole.
 const FEW: usize = 64;
