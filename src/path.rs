@@ -110,19 +110,14 @@ pub fn ancestors(path: &str) -> impl Iterator<Item = &str> {
 }
 
 fn check(text: &str) -> Result<(), Fault> {
-    if text.is_empty() {
-        return Err(Fault::Empty);
+    match text.as_bytes() {
+        [] => return Err(Fault::Empty),
+        long if long.len() > MAX_PATH => return Err(Fault::LongPath),
+        [b'/', ..] => return Err(Fault::Absolute),
+        [.., b'/'] => return Err(Fault::TrailingSlash),
+        _ => {}
     }
-    if text.len() > MAX_PATH {
-        return Err(Fault::LongPath);
-    }
-    if text.starts_with('/') {
-        return Err(Fault::Absolute);
-    }
-    if text.ends_with('/') {
-        return Err(Fault::TrailingSlash);
-    }
-    if text.contains('\\') {
+    if text.bytes().any(|byte| byte == b'\\') {
         return Err(Fault::Backslash);
     }
     // Cc is U+0000–U+001F and U+007F–U+009F; of text that is ASCII every byte tells.
@@ -130,12 +125,12 @@ fn check(text: &str) -> Result<(), Fault> {
     if ascii && text.bytes().any(|byte| byte.is_ascii_control()) || !ascii && text.chars().any(char::is_control) {
         return Err(Fault::Control);
     }
-    for segment in text.split('/') {
+    for segment in text.as_bytes().split(|byte| *byte == b'/') {
         match segment {
-            "" => return Err(Fault::EmptySegment),
-            "." | ".." => return Err(Fault::DotSegment),
-            _ if segment.len() > MAX_SEGMENT => return Err(Fault::LongSegment),
-            _ if segment.starts_with(RESERVED) => return Err(Fault::Reserved),
+            [] => return Err(Fault::EmptySegment),
+            b"." | b".." => return Err(Fault::DotSegment),
+            long if long.len() > MAX_SEGMENT => return Err(Fault::LongSegment),
+            [b'.', ..] if segment.starts_with(RESERVED.as_bytes()) => return Err(Fault::Reserved),
             _ => {}
         }
     }

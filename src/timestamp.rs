@@ -7,11 +7,16 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use time::format_description::well_known::Rfc3339;
 use time::{Duration, OffsetDateTime, UtcOffset};
 
+use crate::json;
+
+const PLAIN: &str = "1970-01-01T00:00:00Z";
+
 /// An instant, compared as one and printed as it was written.
 #[derive(Clone, Debug)]
 pub struct Timestamp {
     instant: OffsetDateTime,
-    text: Box<str>,
+    /// The text where it is not `YYYY-MM-DDTHH:MM:SSZ`, as states have it twice a record.
+    text: Option<Box<str>>,
 }
 
 impl Timestamp {
@@ -27,7 +32,13 @@ impl Timestamp {
             return Err(wrong());
         }
         let instant = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| wrong())?;
-        Ok(Timestamp { instant, text: text.into() })
+        Ok(Timestamp::new(instant, text))
+    }
+
+    fn new(instant: OffsetDateTime, text: &str) -> Timestamp {
+        // A leap second has a fraction here.
+        let plain = text.len() == PLAIN.len() && text.ends_with('Z') && text.contains('T') && instant.nanosecond() == 0;
+        Timestamp { instant, text: (!plain).then(|| text.into()) }
     }
 
     /// The instant, in UTC to the millisecond.
@@ -43,18 +54,13 @@ impl Timestamp {
 
     fn written(instant: OffsetDateTime) -> Timestamp {
         let instant = instant.to_offset(UtcOffset::UTC);
-        let text = instant.format(&Rfc3339).unwrap_or_else(|_| "1970-01-01T00:00:00Z".to_owned());
-        Timestamp { instant, text: text.into() }
+        let text = instant.format(&Rfc3339).unwrap_or_else(|_| PLAIN.to_owned());
+        Timestamp::new(instant, &text)
     }
 
     /// The instant.
     pub fn instant(&self) -> OffsetDateTime {
         self.instant
-    }
-
-    /// The text it was written as.
-    pub fn as_str(&self) -> &str {
-        &self.text
     }
 
     /// Whether it lies more than a day ahead of `now`.
@@ -85,19 +91,27 @@ impl Ord for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.text)
+        match &self.text {
+            Some(text) => f.write_str(text),
+            None => {
+                let (date, time) = (self.instant.date(), self.instant.time());
+                let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+                let (hour, minute, second) = time.as_hms();
+                write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+            }
+        }
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
+        serializer.collect_str(self)
     }
 }
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
-        Timestamp::parse(&String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+        json::from_text(deserializer, Timestamp::parse)
     }
 }
 
@@ -110,8 +124,25 @@ mod tests {
         let a = Timestamp::parse("2026-06-04T11:55:00Z").unwrap();
         let b = Timestamp::parse("2026-06-04T13:55:00.000000000+02:00").unwrap();
         assert_eq!(a, b);
-        assert_eq!(b.as_str(), "2026-06-04T13:55:00.000000000+02:00");
+        assert_eq!(b.to_string(), "2026-06-04T13:55:00.000000000+02:00");
         assert!(Timestamp::parse("2026-06-04T11:55:00.000000001Z").unwrap() > a);
+    }
+
+    #[test]
+    fn every_text_is_printed_as_it_was_read() {
+        for text in [
+            "2026-06-04T11:55:00Z",
+            "0001-01-01T00:00:00Z",
+            "9999-12-31T23:59:59Z",
+            "2026-06-04t11:55:00Z",
+            "2026-06-04T11:55:00z",
+            "2026-06-04T11:55:00.0Z",
+            "2016-12-31T23:59:60Z",
+            "2026-06-04T11:55:00+00:00",
+            "2026-06-04T11:55:00.123456789-12:00",
+        ] {
+            assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
+        }
     }
 
     #[test]

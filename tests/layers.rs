@@ -50,7 +50,7 @@ const MARKS: &[(&str, Outside)] = &[
 
 /// From the bottom to the top: an arrow leads to a room that stands above it in this list, so none leads in a circle.
 const ROOMS: &[Room] = &[
-    ("timestamp", &[], &[]),
+    ("timestamp", &["json"], &[]),
     ("suggest", &[], &[]),
     ("pool", &[], &[]),
     ("json", &[], &[]),

@@ -226,7 +226,7 @@ proptest! {
         let again = again.unwrap();
         prop_assert_eq!(again.clone().into_json(), json);
         prop_assert!(again.manifest.matches(&state.manifest));
-        prop_assert_eq!(again.manifest.created.as_str(), state.manifest.created.as_str());
+        prop_assert_eq!(again.manifest.created.to_string(), state.manifest.created.to_string());
         prop_assert_eq!(&again.outputs, &state.outputs);
         prop_assert_eq!(again.by_path().len(), state.outputs.len());
         prop_assert_eq!(
@@ -234,7 +234,7 @@ proptest! {
             (state.distributor_version, state.pipeline_id, state.destination_id, state.reconciliation)
         );
         prop_assert_eq!(again.primary_url, state.primary_url);
-        prop_assert_eq!(again.published_at.as_str(), state.published_at.as_str());
+        prop_assert_eq!(again.published_at.to_string(), state.published_at.to_string());
     }
 
     #[test]

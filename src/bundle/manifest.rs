@@ -178,26 +178,28 @@ fn read(bytes: &[u8]) -> std::result::Result<Manifest, Problems> {
     let mut problems = Problems::default();
     if bytes.len() as u64 > MAX_BYTES {
         problems.rule(format!("larger than {MAX_BYTES} bytes"));
-    } else if bytes.starts_with(b"\xef\xbb\xbf") {
-        problems.rule("begins with a byte-order mark: write it as plain UTF-8");
-    } else if let Err(error) = std::str::from_utf8(bytes) {
-        problems.rule(format!("not UTF-8 at byte {}", error.valid_up_to()));
-    } else {
-        match serde_json::from_slice::<Object<Raw>>(bytes) {
-            Ok(raw) => return check(raw.0),
-            Err(error) => problems.rule(version_first(bytes).unwrap_or_else(|| json::fault(&error))),
+        return Err(problems);
+    }
+    match std::str::from_utf8(bytes) {
+        Ok(text) if text.starts_with('\u{feff}') => {
+            problems.rule("begins with a byte-order mark: write it as plain UTF-8");
         }
+        Ok(text) => match serde_json::from_str::<Object<Raw>>(text) {
+            Ok(raw) => return check(raw.0),
+            Err(error) => problems.rule(version_first(text).unwrap_or_else(|| json::fault(&error))),
+        },
+        Err(error) => problems.rule(json::not_utf8(error)),
     }
     Err(problems)
 }
 
 /// A manifest of another schema may have other fields: then its version is the thing to tell.
-fn version_first(bytes: &[u8]) -> Option<String> {
+fn version_first(text: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct Version {
         schema_version: serde_json::Number,
     }
-    let version = serde_json::from_slice::<Version>(bytes).ok()?.schema_version;
+    let version = serde_json::from_str::<Version>(text).ok()?.schema_version;
     (version.as_u64() != Some(SCHEMA_VERSION)).then(|| unsupported(&version))
 }
 

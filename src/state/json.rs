@@ -92,13 +92,14 @@ impl State {
         struct Schema {
             schema_version: u64,
         }
+        let text = std::str::from_utf8(bytes).map_err(|error| Fault::Invalid(json::not_utf8(error)))?;
         let invalid = |error: serde_json::Error| Fault::Invalid(json::fault(&error));
         // What is written today is read in one pass; anything else is asked for its version first.
-        let state = match serde_json::from_slice::<Object<Version2>>(bytes) {
+        let state = match serde_json::from_str::<Object<Version2>>(text) {
             Ok(Object(state)) if state.schema_version == SCHEMA_VERSION => state,
-            newest => match serde_json::from_slice::<Object<Schema>>(bytes).map_err(invalid)?.0.schema_version {
+            newest => match serde_json::from_str::<Object<Schema>>(text).map_err(invalid)?.0.schema_version {
                 SCHEMA_VERSION => newest.map_err(invalid)?.0,
-                1 => serde_json::from_slice::<Object<Version1>>(bytes).map_err(invalid)?.0.into(),
+                1 => serde_json::from_str::<Object<Version1>>(text).map_err(invalid)?.0.into(),
                 SHARED_ROOT => return Err(Fault::SharedRoot),
                 other => {
                     return Err(Fault::Invalid(format!("state schema version {other} can't be read by this version")));
