@@ -50,10 +50,10 @@ const MARKS: &[(&str, Outside)] = &[
 
 /// From the bottom to the top: an arrow leads to a room that stands above it in this list, so none leads in a circle.
 const ROOMS: &[Room] = &[
-    ("timestamp", &["json"], &[]),
     ("suggest", &[], &[]),
     ("pool", &[], &[]),
     ("json", &[], &[]),
+    ("timestamp", &["json"], &[]),
     ("path", &["json"], &[]),
     ("error", &["path"], &[]),
     ("digest", &["json"], &[]),
