@@ -1,6 +1,6 @@
 //! What is said of an entry of a place: what it is in a listing, and which permissions it gets.
 
-use crate::path::RelPath;
+use crate::path::{RawPath, RelPath};
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,13 +15,15 @@ pub enum Kind {
     Link,
     /// A FIFO, socket or device.
     Special,
+    /// A directory on another file system, or deeper than any path may be: not looked into, and not this place's.
+    Closed,
 }
 
 /// An entry of a listing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
     /// Its path below the place, as the storage has it.
-    pub raw: Vec<u8>,
+    pub raw: RawPath,
     /// The same as a checked path, where it keeps the path rules.
     pub path: Option<RelPath>,
     /// What it is.

@@ -77,6 +77,8 @@ codes! {
 
     /// Content lies at the destination that nobody recorded.
     UnmanagedContent = "unmanaged_content", Failure;
+    /// Content that nobody recorded lies where an output is to be.
+    UnmanagedPath = "unmanaged_path", Failure;
     /// The destination's state file can't be read as one.
     InvalidState = "invalid_state", Failure;
     /// The destination's state is of the other mode.
@@ -95,6 +97,8 @@ codes! {
     PathOwnedByOther = "path_owned_by_other", Failure;
     /// Two outputs claim one path.
     OutputCollision = "output_collision", Failure;
+    /// A destination with its own state lies below one that is to be replaced by force.
+    ManagedBelow = "managed_below", Failure;
     /// This version does not carry out what the configuration asks for.
     Unsupported = "unsupported", Failure;
 
@@ -136,6 +140,8 @@ codes! {
     PathCollision = "path_collision", Warning;
     /// `created` lies more than a day ahead of the clock.
     CreatedInFuture = "created_in_future", Warning;
+    /// What is published would be made otherwise today.
+    OutputsDiffer = "outputs_differ", Warning;
     /// Which bundle a fixed destination would publish.
     FixedSelection = "fixed_selection", Warning;
     /// A fixed destination's root would be replaced.

@@ -91,15 +91,12 @@ impl Ord for Timestamp {
 
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.text {
-            Some(text) => f.write_str(text),
-            None => {
-                let (date, time) = (self.instant.date(), self.instant.time());
-                let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
-                let (hour, minute, second) = time.as_hms();
-                write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
-            }
+        if let Some(text) = &self.text {
+            return f.write_str(text);
         }
+        let (year, month, day) = (self.instant.year(), u8::from(self.instant.month()), self.instant.day());
+        let (hour, minute, second) = self.instant.time().as_hms();
+        write!(f, "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
     }
 }
 

@@ -79,12 +79,12 @@ impl Maker<'_> {
         let (mut paths, mut refused) = (Vec::new(), Vec::new());
         self.storage.list(Scope::Source, &mut |entry| {
             self.cancel.check()?;
-            if entry.raw == MANIFEST.as_bytes() || entry.kind == Kind::Directory {
+            if entry.raw.as_bytes() == MANIFEST.as_bytes() || entry.kind == Kind::Directory {
                 return Ok(());
             }
             match (entry.kind, entry.path) {
                 (Kind::File, Some(path)) => paths.push(path),
-                (kind, _) => refused.push(refusal(&entry.raw, kind)),
+                (kind, _) => refused.push(refusal(entry.raw.as_bytes(), kind)),
             }
             if paths.len() > MAX_FILES {
                 let message = format!("{}: more than {MAX_FILES} files", self.storage.describe());

@@ -99,16 +99,17 @@ pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlist
     let mut found = Vec::new();
     storage.list(Scope::Source, &mut |entry| {
         let known = entry.path.as_ref().is_some_and(|path| listed.contains(path.as_str()));
-        let ours = entry.raw == MANIFEST.as_bytes()
-            || entry.raw.split(|b| *b == b'/').any(|segment| segment.starts_with(RESERVED.as_bytes()));
+        let ours = entry.raw.as_bytes() == MANIFEST.as_bytes()
+            || entry.raw.as_bytes().split(|b| *b == b'/').any(|segment| segment.starts_with(RESERVED.as_bytes()));
         let what = match entry.kind {
             Kind::Directory | Kind::Managed => return Ok(()),
             Kind::File => "file",
             Kind::Link => "symbolic link",
             Kind::Special => "special file",
+            Kind::Closed => "directory",
         };
         if !known && !ours {
-            let path = path::escape(&entry.raw);
+            let path = entry.raw.to_string();
             let message = format!("{path}: this {what} is not listed in the manifest and is never published");
             found.push(Unlisted { path, message });
         }

@@ -43,6 +43,13 @@ pub const DESTINATIONS: Flag =
     list("destination", "[PIPELINE/]ID", "publish to this destination only; may be repeated");
 /// Look, write nothing.
 pub const DRY_RUN: Flag = switch("dry-run", Some('n'), "show what would happen; write nothing");
+/// Say by the exit status whether anything would change.
+pub const DETAILED_EXITCODE: Flag =
+    switch("detailed-exitcode", None, "with --dry-run: exit with 4 where something would change");
+/// Replace what stands against it.
+pub const FORCE: Flag = switch("force", None, "replace what is in the way, as far as the configuration allows");
+/// Publish the same again.
+pub const REPUBLISH: Flag = switch("republish", None, "publish again what is there already");
 /// How long to wait.
 pub const LOCK_TIMEOUT: Flag = value(
     "lock-timeout",

@@ -1,8 +1,8 @@
 //! The programs: one table each.
 
 use super::flags::{
-    COMMON, CONFIG, CREATED, DESTINATIONS, DRY_RUN, FORCE_MANIFEST, Flag, HELP, ID, LOCK_TIMEOUT, PIPELINE, PIPELINES,
-    STRICT, VERSION,
+    COMMON, CONFIG, CREATED, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, FORCE_MANIFEST, Flag, HELP, ID,
+    LOCK_TIMEOUT, PIPELINE, PIPELINES, REPUBLISH, STRICT, VERSION,
 };
 
 /// A program and its command line.
@@ -57,10 +57,11 @@ pub const RUN: Program = Program {
     name: "distributor-run",
     job: "publish the configured pipelines once",
     synopsis: &[
-        "[--config FILE] [--pipeline ID]... [--destination [PIPELINE/]ID]... [--dry-run] [--lock-timeout DURATION]",
+        "[--config FILE] [--pipeline ID]... [--destination [PIPELINE/]ID]... [--dry-run [--detailed-exitcode]] \
+         [--force] [--republish] [--lock-timeout DURATION]",
     ],
     operand: None,
-    own: &[&CONFIG, &PIPELINES, &DESTINATIONS, &DRY_RUN, &LOCK_TIMEOUT],
+    own: &[&CONFIG, &PIPELINES, &DESTINATIONS, &DRY_RUN, &DETAILED_EXITCODE, &FORCE, &REPUBLISH, &LOCK_TIMEOUT],
     common: COMMON,
 };
 

@@ -1,9 +1,7 @@
 //! From the configuration to pipelines and places.
 
 use crate::cli::{self, Parsed};
-use crate::config::{
-    self, Backend, Config, Destination, OutputPolicy, Pipeline, Reconciliation, Source, StateMode, Target,
-};
+use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Source, StateMode, Target};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::Reporter;
@@ -73,9 +71,6 @@ pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>>
     };
     if destination.state_mode != StateMode::SingleOwner {
         return refuse("state.mode: shared_root");
-    }
-    if destination.reconciliation != Reconciliation::Replace {
-        return refuse("reconciliation.mode: merge");
     }
     if destination.outputs.policy != OutputPolicy::SourceOnly {
         return refuse(&format!("outputs.policy: {}", destination.outputs.policy.as_str()));

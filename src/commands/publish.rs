@@ -46,7 +46,18 @@ struct Run<'a> {
     pipeline: &'a Pipeline,
     root: &'a dyn Storage,
     world: &'a World<'a>,
-    only_look: bool,
+    mode: Mode,
+}
+
+/// What a run is told to do.
+#[derive(Clone, Copy)]
+pub(super) struct Mode {
+    /// Only look.
+    pub(super) dry_run: bool,
+    /// Remove what stands against it.
+    pub(super) force: bool,
+    /// Publish the same again.
+    pub(super) republish: bool,
 }
 
 /// Publishes what the source of `pipeline` holds to `targets`.
@@ -56,7 +67,7 @@ pub(super) fn pipeline(
     pipeline: &Pipeline,
     targets: &[Target<'_>],
     world: &World<'_>,
-    dry_run: bool,
+    mode: Mode,
 ) -> PipelineRecord {
     let mut record =
         PipelineRecord { pipeline_id: pipeline.id.clone(), bundle_count: 0, error: None, destinations: Vec::new() };
@@ -69,7 +80,7 @@ pub(super) fn pipeline(
         Ok((discovery, root)) => {
             record.bundle_count = discovery.bundles.len();
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
-            let run = Run { host, reporter, pipeline, root: root.as_ref(), world, only_look: dry_run };
+            let run = Run { host, reporter, pipeline, root: root.as_ref(), world, mode };
             record.destinations = run.all(&discovery.bundles, targets);
         }
     }
@@ -114,7 +125,7 @@ impl Run<'_> {
     fn choose(&self, bundles: &[Bundle<'_>], target: &Target<'_>) -> Option<BundlePath> {
         let valid: Vec<&(BundlePath, Manifest)> = bundles.iter().filter_map(|b| b.found.bundle.as_ref().ok()).collect();
         let (path, manifest) = newest(valid.iter().copied(), |(path, manifest)| Some((path, manifest)))?;
-        if self.only_look {
+        if self.mode.dry_run {
             let count = valid.len();
             let message = format!("fixed: bundle {path} ({}, created {}) of {count}", manifest.id, manifest.created);
             self.warn(Warning::new(Code::FixedSelection, message), target);
@@ -147,26 +158,31 @@ impl Run<'_> {
         let at = if fixed { BundlePath::ROOT } else { path.clone() };
         let (source, there) = (self.root.at(path), place.at(&at));
         let publication = Publication {
-            wanted: Wanted { pipeline_id: &self.pipeline.id, destination: target.destination, manifest, dirty: false },
+            wanted: Wanted {
+                pipeline_id: &self.pipeline.id,
+                destination: target.destination,
+                manifest,
+                dirty: false,
+                force: self.mode.force,
+                republish: self.mode.republish,
+            },
             source: source.as_ref(),
             at: &at,
             target: there.as_ref(),
             world: self.world,
         };
-        let published = if self.only_look {
-            let published = publication.look()?;
-            if published.plan.is_some() {
-                self.verified(bundle, source.as_ref(), manifest)?;
-                self.fixed_replace(&published, target, there.as_ref());
-            }
-            published
-        } else {
-            publication.run()?
-        };
-        record.take(&published, target.destination.takeover.as_str(), self.only_look);
-        for warning in published.warnings {
+        let mut warnings = Vec::new();
+        let published =
+            if self.mode.dry_run { publication.look(&mut warnings) } else { publication.run(&mut warnings) };
+        for warning in warnings {
             self.warn(warning.bundle(&bundle.found.shown), target);
         }
+        let published = published?;
+        if self.mode.dry_run && published.plan.is_some() {
+            self.verified(bundle, source.as_ref(), manifest)?;
+            self.fixed_replace(&published, target, there.as_ref());
+        }
+        record.take(&published, target.destination.takeover.as_str(), self.mode.dry_run);
         if published.plan.is_some() {
             self.notes(bundle, source.as_ref(), manifest);
         }

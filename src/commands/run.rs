@@ -2,9 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::publish::{Target, pipeline};
+use super::publish::{Mode, Target, pipeline};
 use super::{open, start};
-use crate::cli::{self, CONFIG, DESTINATIONS, DRY_RUN, LOCK_TIMEOUT, PIPELINES, Parsed, RUN, usage};
+use crate::cli::{
+    self, CONFIG, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, LOCK_TIMEOUT, PIPELINES, Parsed, REPUBLISH, RUN,
+    usage,
+};
 use crate::config::{Backend, Config, Pipeline, parse_duration};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -18,7 +21,8 @@ const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 pub fn main(host: &Host) -> u8 {
     start(host, &RUN, |parsed, reporter| {
         let begun = Instant::now();
-        let dry_run = parsed.has(&DRY_RUN);
+        let mode = mode(parsed)?;
+        let dry_run = mode.dry_run;
         let config = open::config(host, parsed, reporter)?;
         let selected = select(&config, parsed)?;
         let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
@@ -33,13 +37,12 @@ pub fn main(host: &Host) -> u8 {
             lock_timeout: lock_timeout(parsed)?,
             waiting: &waiting,
         };
-        let pipelines: Vec<PipelineRecord> = selected
-            .iter()
-            .map(|(source, targets)| pipeline(host, reporter, source, targets, &world, dry_run))
-            .collect();
+        let pipelines: Vec<PipelineRecord> =
+            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, &world, mode)).collect();
         let summary = Summary::of(&pipelines);
         let failed = summary.failed > 0;
         let busy = only_locked(&pipelines);
+        let pending = parsed.has(&DETAILED_EXITCODE) && (summary.changes() > 0 || reporter.has(Code::RecoveryPending));
         let next = (dry_run && !failed).then(|| command(parsed));
         let status = summary.status();
         let body = RunBody { pipelines, summary, dry_run, seconds: begun.elapsed().as_secs_f64(), next };
@@ -48,11 +51,21 @@ pub fn main(host: &Host) -> u8 {
             cli::BUSY
         } else if failed {
             cli::FAILED
+        } else if pending {
+            cli::PENDING
         } else {
             0
         };
         Ok(host.cancel.signal().map_or(exit, cli::signalled))
     })
+}
+
+fn mode(parsed: &Parsed) -> Result<Mode> {
+    let dry_run = parsed.has(&DRY_RUN);
+    if parsed.has(&DETAILED_EXITCODE) && !dry_run {
+        return Err(usage(&RUN, "--detailed-exitcode goes with --dry-run".to_owned()));
+    }
+    Ok(Mode { dry_run, force: parsed.has(&FORCE), republish: parsed.has(&REPUBLISH) })
 }
 
 /// The pipelines and destinations that the command line asks for, in the order of the configuration.
@@ -111,9 +124,11 @@ fn lock_timeout(parsed: &Parsed) -> Result<Duration> {
 fn command(parsed: &Parsed) -> String {
     let flags = [&CONFIG, &PIPELINES, &DESTINATIONS];
     let given = flags.into_iter().flat_map(|flag| parsed.values(flag).map(move |value| (flag, value)));
-    given.fold(RUN.name.to_owned(), |line, (flag, value)| {
+    let line = given.fold(RUN.name.to_owned(), |line, (flag, value)| {
         format!("{line} --{} {}", flag.long, quoted(&value.display().to_string()))
-    })
+    });
+    let switches = [&FORCE, &REPUBLISH].into_iter().filter(|flag| parsed.has(flag));
+    switches.fold(line, |line, flag| format!("{line} --{}", flag.long))
 }
 
 /// A word as a POSIX shell reads it.

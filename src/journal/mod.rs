@@ -10,7 +10,7 @@ pub use recover::{Cure, cure};
 use crate::digest::Digest;
 use crate::host::Holder;
 use crate::names::JOURNAL_PREFIX;
-use crate::path::RelPath;
+use crate::path::{RawPath, RelPath};
 use crate::timestamp::Timestamp;
 
 /// The journal schema that this version reads and writes.
@@ -42,15 +42,15 @@ pub enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Operation {
-    /// Removes an output.
+    /// Removes an output, or whatever else a forced replacement takes away.
     Remove {
         /// Its path.
-        path: RelPath,
+        path: RawPath,
     },
     /// Removes a directory if it is empty.
     RemoveDir {
         /// Its path.
-        path: String,
+        path: RawPath,
     },
     /// Makes a directory.
     MakeDir {
@@ -185,14 +185,12 @@ impl Journal {
         }
     }
 
-    /// Whether a directory of it is not below the place. Their names may break the path rules otherwise.
+    /// Whether a directory that it makes is not below the place. What it removes is for the storage to look at: there
+    /// are stores where such names are names like any other.
     fn leads_out(&self) -> bool {
-        self.operations.iter().any(|operation| match operation {
-            Operation::RemoveDir { path } | Operation::MakeDir { path } => {
-                path.split('/').any(|segment| matches!(segment, "" | "." | ".."))
-            }
-            _ => false,
-        })
+        let leads_out = |path: &str| path.split('/').any(|segment| matches!(segment, "" | "." | ".."));
+        let made = |operation: &Operation| matches!(operation, Operation::MakeDir { path } if leads_out(path));
+        self.operations.iter().any(made)
     }
 
     /// The journal as it is written.
@@ -252,8 +250,8 @@ mod tests {
         let path = RelPath::parse("a/b").unwrap();
         let (job, sha256) = (0, Digest::of(b"x"));
         let operations = vec![
-            Operation::Remove { path: path.clone() },
-            Operation::RemoveDir { path: "a/b/.odd\\name".to_owned() },
+            Operation::Remove { path: (&path).into() },
+            Operation::RemoveDir { path: b"a/b/.odd\\\xff".to_vec().into() },
             Operation::MakeDir { path: "a".to_owned() },
             Operation::Create { path: path.clone(), job, sha256, size: 1 },
             Operation::Replace { path, job, sha256, size: 1 },

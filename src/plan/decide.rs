@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Action, Reason};
 use crate::bundle::Manifest;
-use crate::config::{Destination, OnNewer, OnOlder, TakeoverMode};
+use crate::config::{Destination, OnConflict, OnNewer, OnOlder, TakeoverMode};
 use crate::error::{Code, Error, Result};
 use crate::names::STATE;
 use crate::state::{Fault, State};
@@ -20,6 +20,10 @@ pub struct Wanted<'a> {
     pub manifest: &'a Manifest,
     /// Whether what is there may not be what its state says: then it is never skipped as the same.
     pub dirty: bool,
+    /// Whether what stands against it may be removed, within the bounds of the configuration.
+    pub force: bool,
+    /// Whether what is there is published again where it is the same.
+    pub republish: bool,
 }
 
 /// What the table says.
@@ -29,13 +33,25 @@ pub struct Decision {
     pub action: Action,
     /// Why it takes over, where it does.
     pub takeover: Option<Reason>,
+    /// What it would fail with, were it not forced.
+    pub forced: Option<Code>,
     /// What an operator should know about it.
     pub note: Option<String>,
 }
 
 impl Decision {
-    fn of(action: Action) -> Decision {
-        Decision { action, takeover: None, note: None }
+    /// This action, for no particular reason.
+    pub fn of(action: Action) -> Decision {
+        Decision { action, takeover: None, forced: None, note: None }
+    }
+
+    /// A forced replacement of what would fail with `code`.
+    pub fn forced(code: Code) -> Decision {
+        Decision { forced: Some(code), ..Decision::of(Action::ForceReplace) }
+    }
+
+    fn take_over(reason: Reason) -> Decision {
+        Decision { takeover: Some(reason), ..Decision::of(Action::ReplaceTakeover) }
     }
 }
 
@@ -44,16 +60,30 @@ impl Decision {
 pub fn decide(wanted: &Wanted<'_>, state: Option<&std::result::Result<State, Fault>>) -> Result<Decision> {
     match state {
         None => Ok(Decision::of(Action::PublishNew)),
-        Some(Err(Fault::Invalid(fault))) => {
-            Err(Error::new(Code::InvalidState, format!("invalid state file {STATE}: {fault}"))
-                .hint("restore it from a backup, or move it and its outputs aside and publish anew"))
-        }
-        Some(Err(Fault::SharedRoot)) => Err(Error::new(
-            Code::StateModeMismatch,
-            "the destination is a shared root, and a single owner is configured",
-        )
-        .hint("choose another path, or set state.mode: shared_root")),
+        Some(Err(Fault::Invalid(fault))) => conflict(
+            wanted,
+            Error::new(Code::InvalidState, format!("invalid state file {STATE}: {fault}")),
+            "restore it from a backup, or move it and its outputs aside and publish anew",
+        ),
+        Some(Err(Fault::SharedRoot)) => conflict(
+            wanted,
+            Error::new(Code::StateModeMismatch, "the destination is a shared root, and a single owner is configured"),
+            "choose another path, or set state.mode: shared_root",
+        ),
         Some(Ok(state)) => compare(wanted, state),
+    }
+}
+
+/// A conflict is an error, unless the policy lets it go and the operator says so.
+fn conflict(wanted: &Wanted<'_>, error: Error, cure: &str) -> Result<Decision> {
+    let replace = wanted.destination.transfer.on_conflict == OnConflict::Replace;
+    match (wanted.force, replace) {
+        (true, true) => Ok(Decision::forced(error.code)),
+        (false, true) => Err(error.hint(format!("{cure}; or preview with --dry-run --force what would be replaced"))),
+        (true, false) => {
+            Err(error.hint(format!("{cure}; --force replaces it only with transfer.on_conflict: replace")))
+        }
+        (false, false) => Err(error.hint(cure)),
     }
 }
 
@@ -61,21 +91,21 @@ fn compare(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
     let takeover = wanted.destination.takeover;
     if state.pipeline_id != wanted.pipeline_id || state.destination_id != wanted.destination.id {
         if takeover == TakeoverMode::Managed {
-            return Ok(Decision { takeover: Some(Reason::Identity), ..Decision::of(Action::ReplaceTakeover) });
+            return Ok(Decision::take_over(Reason::Identity));
         }
         let message =
             format!("the destination belongs to pipeline {}, destination {}", state.pipeline_id, state.destination_id);
-        return Err(Error::new(Code::IdentityMismatch, message)
-            .hint("choose another path, or set takeover.mode: managed to take it over"));
+        let cure = "choose another path, or set takeover.mode: managed to take it over";
+        return conflict(wanted, Error::new(Code::IdentityMismatch, message), cure);
     }
     if state.manifest.id != wanted.manifest.id {
         if takeover != TakeoverMode::Never {
-            return Ok(Decision { takeover: Some(Reason::Source), ..Decision::of(Action::ReplaceTakeover) });
+            return Ok(Decision::take_over(Reason::Source));
         }
         let message =
             format!("the destination holds source id {}, the bundle is {}", state.manifest.id, wanted.manifest.id);
-        return Err(Error::new(Code::SourceMismatch, message)
-            .hint("choose another path, or set takeover.mode: source to replace it"));
+        let cure = "choose another path, or set takeover.mode: source to replace it";
+        return conflict(wanted, Error::new(Code::SourceMismatch, message), cure);
     }
     by_age(wanted, state)
 }
@@ -83,30 +113,41 @@ fn compare(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
 fn by_age(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
     let (there, here) = (&state.manifest, wanted.manifest);
     if there.matches(here) {
-        return Ok(Decision::of(if wanted.dirty { Action::Republish } else { Action::SkipSame }));
+        let again = wanted.dirty || wanted.republish;
+        return Ok(Decision::of(if again { Action::Republish } else { Action::SkipSame }));
     }
     let transfer = wanted.destination.transfer;
-    match (there.created.cmp(&here.created), transfer.on_destination_older, transfer.on_destination_newer) {
-        (Ordering::Less, OnOlder::Replace, _) => Ok(Decision::of(Action::ReplaceOlder)),
-        (Ordering::Less, OnOlder::Skip, _) => Ok(Decision::of(Action::SkipDestinationOlder)),
-        (Ordering::Less, OnOlder::Fail, _) => Err(Error::new(
-            Code::DestinationOlder,
-            format!("the destination is older ({}) than the bundle ({})", there.created, here.created),
-        )
-        .hint("set transfer.on_destination_older: replace to publish it")),
-        (Ordering::Greater, _, OnNewer::Skip | OnNewer::Replace) => Ok(Decision {
-            note: Some(format!("the destination is newer ({}) than the bundle ({})", there.created, here.created)),
-            ..Decision::of(Action::SkipDestinationNewer)
-        }),
-        (Ordering::Greater, _, OnNewer::Fail) => Err(Error::new(
-            Code::DestinationNewer,
-            format!("the destination is newer ({}) than the bundle ({})", there.created, here.created),
-        )
-        .hint("publish a bundle that is newer")),
-        (Ordering::Equal, ..) => Err(Error::new(
-            Code::SourceConflict,
-            format!("the destination holds another bundle of the same created ({})", here.created),
-        )
-        .hint("make the bundle anew with a later created")),
+    match there.created.cmp(&here.created) {
+        Ordering::Less => match transfer.on_destination_older {
+            OnOlder::Replace => Ok(Decision::of(Action::ReplaceOlder)),
+            OnOlder::Skip => Ok(Decision::of(Action::SkipDestinationOlder)),
+            OnOlder::Fail => Err(Error::new(
+                Code::DestinationOlder,
+                format!("the destination is older ({}) than the bundle ({})", there.created, here.created),
+            )
+            .hint("set transfer.on_destination_older: replace to publish it")),
+        },
+        Ordering::Greater => newer(wanted, there),
+        Ordering::Equal => {
+            let message =
+                format!("the destination holds another bundle of the same time ({}): its files differ", there.created);
+            conflict(wanted, Error::new(Code::SourceConflict, message), "give the changed bundle a later created")
+        }
+    }
+}
+
+fn newer(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
+    let fact = format!("the destination is newer ({}) than the bundle ({})", there.created, wanted.manifest.created);
+    let skip = |note| Ok(Decision { note: Some(note), ..Decision::of(Action::SkipDestinationNewer) });
+    match (wanted.destination.transfer.on_destination_newer, wanted.force) {
+        (OnNewer::Fail, _) => {
+            Err(Error::new(Code::DestinationNewer, fact).hint("publish a newer bundle, or leave this one out"))
+        }
+        (OnNewer::Replace, true) => Ok(Decision::forced(Code::DestinationNewer)),
+        (OnNewer::Replace, false) => skip(format!("{fact}; --force would replace it")),
+        (OnNewer::Skip, true) => {
+            skip(format!("{fact}; --force replaces it only with transfer.on_destination_newer: replace"))
+        }
+        (OnNewer::Skip, false) => skip(fact),
     }
 }

@@ -2,17 +2,19 @@
 
 mod decide;
 mod publish;
+mod refuse;
 mod survey;
+#[cfg(test)]
+mod tests;
 
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 pub use decide::{Decision, Wanted, decide};
-pub use publish::{Change, Plan, Planned, plan};
-pub use survey::Survey;
+pub use publish::{Change, Forced, Owner, Plan, Planned, difference, paths, plan};
+pub use survey::{Sight, Survey};
 
 /// What is done at a destination.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Nothing of ours was there.
     PublishNew,
@@ -20,6 +22,8 @@ pub enum Action {
     ReplaceOlder,
     /// What is there belongs to another source or owner, and the configuration lets it go.
     ReplaceTakeover,
+    /// What is there goes, whatever it is, because the operator says so and the configuration allows it.
+    ForceReplace,
     /// What is there is this bundle, and was not published whole, or is to be published again.
     Republish,
     /// What is there is this bundle.
@@ -39,6 +43,7 @@ impl Action {
             Action::PublishNew => "publish_new",
             Action::ReplaceOlder => "replace_older",
             Action::ReplaceTakeover => "replace_takeover",
+            Action::ForceReplace => "force_replace",
             Action::Republish => "republish",
             Action::SkipSame => "skip_same",
             Action::SkipDestinationOlder => "skip_destination_older",
@@ -53,12 +58,33 @@ impl Action {
     }
 }
 
+impl Serialize for Action {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
 /// Why a destination is taken over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
     /// Its state names another pipeline or destination.
     Identity,
     /// Its state names another source id.
     Source,
+}
+
+impl Reason {
+    /// The name that stands in reports.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Reason::Identity => "identity",
+            Reason::Source => "source",
+        }
+    }
+}
+
+impl Serialize for Reason {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
 }

@@ -1,49 +1,85 @@
 //! What lies at a destination, seen against what is recorded there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::entry::{Entry, Kind};
-use crate::path::{self, RelPath};
+use crate::path::{self, RawPath, RelPath};
 use crate::state::State;
 
 /// How many unmanaged entries a message names.
 const NAMED: usize = 10;
 
-/// The sum of a listing: memory is bounded by what is recorded, and by the number of directories.
+/// Entries of which a message names the first ones.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) count: usize,
+    pub(super) first: BTreeSet<String>,
+}
+
+impl Found {
+    fn add(&mut self, path: &RawPath) {
+        self.count += 1;
+        self.first.insert(path.to_string());
+        if self.first.len() > NAMED {
+            self.first.pop_last();
+        }
+    }
+}
+
+/// What a survey looks for.
+#[derive(Clone, Copy)]
+pub struct Sight<'a> {
+    /// The state of the destination.
+    pub state: Option<&'a State>,
+    /// Paths that are ours as well: those of a publication that is under way.
+    pub in_progress: &'a [RelPath],
+    /// The paths that are to be written.
+    pub planned: &'a BTreeSet<RelPath>,
+    /// Whether every entry is kept that nobody recorded, for a forced replacement to remove.
+    pub keep: bool,
+}
+
+/// The sum of a listing: memory is bounded by what is recorded and planned and by the number of directories, except
+/// where all is kept.
 #[derive(Debug)]
 pub struct Survey<'a> {
     place: String,
     recorded: BTreeSet<&'a RelPath>,
+    planned: &'a BTreeSet<RelPath>,
+    needed: BTreeSet<&'a str>,
+    keep: bool,
     /// Recorded outputs that are there.
     pub(super) present: BTreeSet<RelPath>,
-    /// Directories, as they are.
-    pub(super) directories: BTreeSet<String>,
-    /// Directories whose names are no text.
-    odd: Vec<Vec<u8>>,
+    pub(super) directories: BTreeSet<RawPath>,
     /// Directories that are managed by themselves, as they are.
-    pub(super) managed: Vec<String>,
-    unmanaged: usize,
-    first: BTreeSet<String>,
+    pub(super) managed: BTreeSet<String>,
+    /// What nobody recorded.
+    pub(super) unmanaged: Found,
+    /// What of it stands where an output is to be, above it or below it.
+    pub(super) blocking: Found,
+    /// A directory that no rename leads into.
+    pub(super) closed: Option<String>,
+    /// Where all is kept: what nobody recorded, and the checked paths of the regular files of it.
+    pub(super) kept: BTreeMap<RawPath, Option<RelPath>>,
 }
 
 impl<'a> Survey<'a> {
-    /// A survey of the destination `place` with this state, before anything was seen. Paths `in_progress` are ours as well.
-    pub fn new(
-        place: String,
-        state: Option<&'a State>,
-        in_progress: impl IntoIterator<Item = &'a RelPath>,
-    ) -> Survey<'a> {
-        let recorded = state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path));
-        let recorded = recorded.chain(in_progress).collect();
+    /// A survey of the destination `place`, before anything was seen.
+    pub fn new(place: String, sight: Sight<'a>) -> Survey<'a> {
+        let recorded = sight.state.into_iter().flat_map(|state| state.outputs.iter().map(|output| &output.path));
         Survey {
             place,
-            recorded,
+            recorded: recorded.chain(sight.in_progress).collect(),
+            planned: sight.planned,
+            needed: sight.planned.iter().flat_map(RelPath::ancestors).collect(),
+            keep: sight.keep,
             present: BTreeSet::new(),
             directories: BTreeSet::new(),
-            odd: Vec::new(),
-            managed: Vec::new(),
-            unmanaged: 0,
-            first: BTreeSet::new(),
+            managed: BTreeSet::new(),
+            unmanaged: Found::default(),
+            blocking: Found::default(),
+            closed: None,
+            kept: BTreeMap::new(),
         }
     }
 
@@ -51,34 +87,34 @@ impl<'a> Survey<'a> {
     pub fn see(&mut self, entry: Entry) {
         match (entry.kind, entry.path) {
             // Empty directories are not content; what lies in this one is counted by itself. Where an output will be it is
-            // removed, whatever its name, as long as that is text.
-            (Kind::Directory, _) => match String::from_utf8(entry.raw) {
-                Ok(path) => drop(self.directories.insert(path)),
-                Err(odd) => self.odd.push(odd.into_bytes()),
-            },
-            (Kind::Managed, _) => self.managed.push(path::escape(&entry.raw)),
-            (Kind::File, Some(path)) if self.recorded.contains(&path) => {
-                self.present.insert(path);
-            }
-            _ => {
-                self.unmanaged += 1;
-                self.first.insert(path::escape(&entry.raw));
-                if self.first.len() > NAMED {
-                    self.first.pop_last();
-                }
-            }
+            // removed, whatever its name.
+            (Kind::Directory, _) => drop(self.directories.insert(entry.raw)),
+            (Kind::Managed, _) => drop(self.managed.insert(entry.raw.to_string())),
+            (Kind::File, Some(path)) if self.recorded.contains(&path) => drop(self.present.insert(path)),
+            (kind, path) => self.see_unmanaged(kind, path, entry.raw),
         }
     }
 
-    /// A directory whose name is no text, and which lies below one of `paths`: where that is to be a file, it is in the
-    /// way.
-    pub(super) fn odd_below(&self, paths: &BTreeSet<RelPath>) -> Option<String> {
-        let below = |raw: &&Vec<u8>| {
-            let slashes = raw.iter().enumerate().filter(|(_, byte)| **byte == b'/');
-            let mut above = slashes.filter_map(|(at, _)| std::str::from_utf8(&raw[..at]).ok());
-            above.any(|dir| paths.contains(dir))
-        };
-        self.odd.iter().find(below).map(|raw| path::escape(raw))
+    fn see_unmanaged(&mut self, kind: Kind, path: Option<RelPath>, raw: RawPath) {
+        self.unmanaged.add(&raw);
+        if self.is_needed(&raw) || within(&raw, self.planned) {
+            self.blocking.add(&raw);
+        }
+        if kind == Kind::Closed {
+            self.closed.get_or_insert_with(|| raw.to_string());
+        } else if self.keep {
+            self.kept.insert(raw, path.filter(|_| kind == Kind::File));
+        }
+    }
+
+    /// Whether this is a directory of a planned path.
+    pub(super) fn is_needed(&self, path: &RawPath) -> bool {
+        std::str::from_utf8(path.as_bytes()).is_ok_and(|path| self.needed.contains(path))
+    }
+
+    /// The paths that are to be written.
+    pub(super) fn planned(&self) -> &'a BTreeSet<RelPath> {
+        self.planned
     }
 
     /// The destination, for messages.
@@ -86,8 +122,15 @@ impl<'a> Survey<'a> {
         &self.place
     }
 
-    /// How many unmanaged entries were seen, and the first ten of them.
-    pub fn unmanaged(&self) -> (usize, impl Iterator<Item = &str>) {
-        (self.unmanaged, self.first.iter().map(String::as_str))
+    /// The directory with a state of its own that holds `path`, or is it.
+    pub(super) fn managed_above(&self, path: &str) -> Option<&str> {
+        let mut all = std::iter::once(path).chain(path::ancestors(path));
+        all.find_map(|dir| self.managed.get(dir).map(String::as_str))
     }
+}
+
+/// Whether `path` is, or lies below, one of `paths`.
+pub(super) fn within(path: &RawPath, paths: &BTreeSet<RelPath>) -> bool {
+    let mut all = std::iter::once(path.as_bytes()).chain(path.ancestors());
+    all.any(|path| std::str::from_utf8(path).is_ok_and(|path| paths.contains(path)))
 }

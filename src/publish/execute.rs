@@ -9,8 +9,8 @@ use crate::digest::Digest;
 use crate::error::{Code, Error, Result};
 use crate::journal::{self, Begin, Journal, Kind, Operation, Target};
 use crate::names::STATE;
-use crate::path::{self, RelPath};
-use crate::plan::{Change, Plan};
+use crate::path::{self, RawPath, RelPath};
+use crate::plan::Plan;
 use crate::state;
 use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Stage, StageError, Version};
 
@@ -103,14 +103,11 @@ impl Publication<'_> {
 
     /// Names that should be free, looked at once more: staging may have taken its time.
     fn look_again(&self, plan: &Plan) -> Result<()> {
-        let created = plan.outputs.iter().filter(|planned| planned.change == Change::Create);
-        let cleared: BTreeSet<&str> = plan.clear_dirs.iter().map(String::as_str).collect();
-        let in_the_way: BTreeSet<&str> = plan.in_the_way.iter().map(RelPath::as_str).collect();
-        let created: Vec<&RelPath> = created
-            .map(|planned| &planned.output.path)
-            .filter(|path| !cleared.contains(path.as_str()) && !in_the_way.contains(path.as_str()))
-            .filter(|path| !path.ancestors().any(|above| in_the_way.contains(above)))
-            .collect();
+        let goes: BTreeSet<&[u8]> = plan.clear_dirs.iter().chain(&plan.in_the_way).map(RawPath::as_bytes).collect();
+        let is_taken = |path: &str| goes.contains(path.as_bytes());
+        let created = plan.outputs.iter().filter(|planned| !planned.replaces).map(|planned| &planned.output.path);
+        let created: Vec<&RelPath> =
+            created.filter(|path| !is_taken(path.as_str()) && !path.ancestors().any(is_taken)).collect();
         let taken = self.target.exist_many(&created)?;
         match created.iter().zip(taken).find(|(_, taken)| *taken) {
             None => Ok(()),
@@ -197,19 +194,19 @@ impl Publication<'_> {
 
     /// Applies operations of one kind.
     fn apply(&self, stage: &Stage, jobs: &[Job<'_>], operations: &[Operation]) -> Result<()> {
-        let (mut files, mut dirs, mut commits) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut removed, mut made, mut commits) = (Vec::new(), Vec::new(), Vec::new());
         for operation in operations {
             match operation {
-                Operation::Remove { path } => files.push(path),
-                Operation::RemoveDir { path } | Operation::MakeDir { path } => dirs.push(path.as_str()),
+                Operation::Remove { path } | Operation::RemoveDir { path } => removed.push(path),
+                Operation::MakeDir { path } => made.push(path.as_str()),
                 Operation::Create { path, job, .. } => commits.push(Commit { job: *job, path, replace: false }),
                 Operation::Replace { path, job, .. } => commits.push(Commit { job: *job, path, replace: true }),
             }
         }
         match operations.first() {
-            Some(Operation::Remove { .. }) => self.target.remove_many(&files),
-            Some(Operation::RemoveDir { .. }) => self.target.remove_empty_dirs(&dirs),
-            Some(Operation::MakeDir { .. }) => self.target.make_dirs(&dirs),
+            Some(Operation::Remove { .. }) => self.target.remove_many(&removed),
+            Some(Operation::RemoveDir { .. }) => self.target.remove_empty_dirs(&removed),
+            Some(Operation::MakeDir { .. }) => self.target.make_dirs(&made),
             Some(_) => self.target.commit_all(stage, jobs, &commits),
             None => Ok(()),
         }
@@ -227,16 +224,15 @@ fn kind(operation: &Operation) -> u8 {
 }
 
 /// The directories whose names the operations change.
-fn touched(operations: &[Operation]) -> Vec<&str> {
-    let all: BTreeSet<&str> = operations
+fn touched(operations: &[Operation]) -> Vec<&[u8]> {
+    let all: BTreeSet<&[u8]> = operations
         .iter()
         .map(|operation| match operation {
-            Operation::Remove { path } | Operation::Create { path, .. } | Operation::Replace { path, .. } => {
-                path.parent().unwrap_or_default()
+            Operation::Remove { path } | Operation::RemoveDir { path } => path.parent().unwrap_or_default(),
+            Operation::Create { path, .. } | Operation::Replace { path, .. } => {
+                path.parent().unwrap_or_default().as_bytes()
             }
-            Operation::RemoveDir { path } | Operation::MakeDir { path } => {
-                path::ancestors(path).next().unwrap_or_default()
-            }
+            Operation::MakeDir { path } => path::ancestors(path).next().unwrap_or_default().as_bytes(),
         })
         .collect();
     all.into_iter().collect()

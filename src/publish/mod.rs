@@ -13,7 +13,7 @@ use crate::host::{Cancel, Holder};
 use crate::journal::{self, Journal, Phase};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{BundlePath, RESERVED, RelPath};
-use crate::plan::{Action, Decision, Plan, Survey, Wanted, decide, plan};
+use crate::plan::{self, Action, Decision, Plan, Sight, Survey, Wanted, decide};
 use crate::state::{self, Fault, State};
 use crate::storage::{Guard, Scope, Stage, Storage, Version};
 use crate::timestamp::Timestamp;
@@ -58,8 +58,6 @@ pub struct Published {
     pub decision: Decision,
     /// What was done, where anything was.
     pub plan: Option<Plan>,
-    /// What an operator should know.
-    pub warnings: Vec<Warning>,
 }
 
 /// The state of a destination as it was read.
@@ -76,14 +74,13 @@ impl ReadState {
 
 impl Publication<'_> {
     /// Decides and plans, and changes nothing. A publication that is going on, or that was cut short, is seen as what it
-    /// will be.
-    pub fn look(&self) -> Result<Published> {
-        self.without_lock().map_err(not_a_place)
+    /// will be. `warnings` get what an operator should know, failed or not.
+    pub fn look(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
+        self.without_lock(warnings).map_err(not_a_place)
     }
 
-    fn without_lock(&self) -> Result<Published> {
+    fn without_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
         let mut read = self.read_state()?;
-        let mut warnings = Vec::new();
         let mut in_progress: Vec<RelPath> = Vec::new();
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
@@ -101,23 +98,26 @@ impl Publication<'_> {
             }
         }
         let decision = decide(&self.wanted, read.parsed.as_ref())?;
-        let plan = if decision.action.is_skip() { None } else { Some(self.plan(&decision, &read, &in_progress)?) };
-        Ok(Published { decision, plan, warnings })
+        if decision.action.is_skip() {
+            return Ok(self.skipped(decision, &read, warnings));
+        }
+        let plan = self.plan(&decision, &read, &in_progress)?;
+        Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
 
-    /// Publishes what is to be published.
-    pub fn run(&self) -> Result<Published> {
-        self.with_lock().map_err(not_a_place)
+    /// Publishes what is to be published. `warnings` get what an operator should know, failed or not.
+    pub fn run(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
+        self.with_lock(warnings).map_err(not_a_place)
     }
 
-    fn with_lock(&self) -> Result<Published> {
+    fn with_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
         let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
         if !self.target.disturbed(&journal)? {
             // The fast path: who finds nothing to do, or may not do it, needs no lock.
             let read = self.read_state()?;
             let decision = decide(&self.wanted, read.parsed.as_ref())?;
             if decision.action.is_skip() {
-                return Ok(Published { decision, plan: None, warnings: Vec::new() });
+                return Ok(self.skipped(decision, &read, warnings));
             }
             // Not even a lock file goes into a directory that is somebody else's; it is, unless another publication was
             // seen half-way, which has left its traces or its state by now.
@@ -130,7 +130,7 @@ impl Publication<'_> {
             }
         }
         let guard = self.lock()?;
-        let published = self.locked(guard.as_ref(), &journal);
+        let published = self.locked(guard.as_ref(), &journal, warnings);
         let left = |name: &String| name != STATE && name != LOCK;
         let mark = self.target.own_names(RESERVED).map_or(true, |names| names.iter().any(left));
         // Whatever was done counts; a lock file that can't be removed makes the next command look twice, no more.
@@ -155,28 +155,42 @@ impl Publication<'_> {
         })
     }
 
-    fn locked(&self, guard: &dyn Guard, journal: &str) -> Result<Published> {
-        let recovered = self.recover(guard, journal)?;
+    fn locked(&self, guard: &dyn Guard, journal: &str, warnings: &mut Vec<Warning>) -> Result<Published> {
+        let dirty = self.recover(guard, journal, warnings)?;
         let read = self.read_state()?;
-        let wanted = Wanted { dirty: recovered.dirty, ..self.wanted };
+        let wanted = Wanted { dirty, ..self.wanted };
         let decision = decide(&wanted, read.parsed.as_ref())?;
         if decision.action.is_skip() {
-            return Ok(Published { decision, plan: None, warnings: recovered.warnings });
+            return Ok(self.skipped(decision, &read, warnings));
         }
         let plan = self.plan(&decision, &read, &[])?;
-        self.execute(guard, &plan, read, recovered.dirty)?;
-        Ok(Published { decision, plan: Some(plan), warnings: recovered.warnings })
+        self.execute(guard, &plan, read, dirty)?;
+        Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
+    }
+
+    /// Nothing is to be done; but what is there may have been made by another configuration.
+    fn skipped(&self, decision: Decision, read: &ReadState, warnings: &mut Vec<Warning>) -> Published {
+        if let (Action::SkipSame, Some(state)) = (decision.action, read.valid()) {
+            let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
+            if let Some(difference) = plan::difference(&outputs, state) {
+                let message = format!("{}: {difference}: publish it again with --republish", self.target.describe());
+                warnings.push(Warning::new(Code::OutputsDiffer, message));
+            }
+        }
+        Published { decision, plan: None }
     }
 
     fn plan(&self, decision: &Decision, read: &ReadState, in_progress: &[RelPath]) -> Result<Plan> {
-        let mut survey = Survey::new(self.target.describe(), read.valid(), in_progress);
+        let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
+        let planned = plan::paths(&outputs);
+        let sight = Sight { state: read.valid(), in_progress, planned: &planned, keep: self.wanted.force };
+        let mut survey = Survey::new(self.target.describe(), sight);
         self.target.list(Scope::Destination, &mut |entry| {
             self.world.cancel.check()?;
             survey.see(entry);
             Ok(())
         })?;
-        let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
-        plan(decision.clone(), outputs, &survey)
+        plan::plan(&self.wanted, decision.clone(), outputs, read.valid(), &survey)
     }
 
     fn read_state(&self) -> Result<ReadState> {
@@ -186,8 +200,9 @@ impl Publication<'_> {
                 Ok(ReadState { version: small.map(|small| small.version), parsed })
             }
             Err(error) if error.code == Code::NotARegularFile => {
-                let fault = "it is a directory, a link or a special file".to_owned();
-                Ok(ReadState { version: None, parsed: Some(Err(Fault::Invalid(fault))) })
+                // What it stands for can't be known, so nothing replaces it, forced or not.
+                let message = format!("invalid state file {STATE}: it is a directory, a link or a special file");
+                Err(Error::new(Code::InvalidState, message).hint("move it aside, with the outputs, and publish anew"))
             }
             Err(error) => Err(error),
         }

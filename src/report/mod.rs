@@ -13,7 +13,7 @@ pub use bundles::{
 };
 pub use progress::Progress;
 pub use reporter::{Format, Reporter, Settings};
-pub use run::{DestinationRecord, OutputLine, PipelineRecord, RunBody, Summary, Takeover, change_name};
+pub use run::{DestinationRecord, OutputLine, PipelineRecord, RunBody, Summary, Takeover};
 pub use text::Text;
 
 use crate::error::{Code, Detail, Error, Warning};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::progress::{self, Bar, Progress};
 use super::{Envelope, Problem, SCHEMA_VERSION, Status, Text, sentence};
-use crate::error::{Error, Warning};
+use crate::error::{Code, Error, Warning};
 use crate::host::Host;
 use crate::timestamp::Timestamp;
 
@@ -64,6 +64,11 @@ impl<'a> Reporter<'a> {
     pub fn warn(&self, warning: Warning) {
         self.note(&warning);
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// Whether a warning of this code was said.
+    pub fn has(&self, code: Code) -> bool {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|warning| warning.code == code)
     }
 
     /// Says a warning that stands elsewhere in the report.

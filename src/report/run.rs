@@ -1,11 +1,16 @@
 //! What distributor-run reports.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::text::{Text, count, list, size};
 use super::{Failure, Status};
-use crate::plan::{Action, Change, Plan};
+use crate::error::Code;
+use crate::path::{RawPath, escape};
+use crate::plan::{Action, Change, Forced, Owner, Plan, Planned};
 use crate::publish::Published;
+use crate::state::OutputRecord;
 
 /// The report of a run.
 #[derive(Debug, Serialize)]
@@ -64,7 +69,7 @@ pub struct DestinationRecord {
     /// The outputs that were deleted.
     pub deleted: Vec<String>,
     /// What a forced replacement removes.
-    pub force: Option<()>,
+    pub force: Option<Force>,
     /// How many outputs were retained.
     pub retained: usize,
     /// How many bytes were written.
@@ -79,6 +84,17 @@ pub struct DestinationRecord {
     #[serde(skip)]
     /// What else is to be said.
     pub note: Option<String>,
+}
+
+/// What a forced replacement removes.
+#[derive(Debug, Serialize)]
+pub struct Force {
+    /// What it would fail with, were it not forced.
+    pub instead_of: &'static str,
+    /// The paths that nobody recorded.
+    pub unmanaged: Vec<String>,
+    /// Whose outputs go.
+    pub owners: Vec<Owner>,
 }
 
 /// A takeover.
@@ -102,7 +118,7 @@ pub struct OutputLine {
     /// The source file.
     pub source_path: String,
     /// The transform.
-    pub transform: Option<&'static str>,
+    pub transform: Option<String>,
     /// Its URL.
     pub url: Option<String>,
     /// Its digest.
@@ -111,11 +127,34 @@ pub struct OutputLine {
     pub size: u64,
 }
 
-/// How a change is named.
-pub const fn change_name(change: Change) -> &'static str {
-    match change {
-        Change::Create => "create",
-        Change::Overwrite => "overwrite",
+impl From<&Planned> for OutputLine {
+    fn from(planned: &Planned) -> OutputLine {
+        let output = &planned.output;
+        OutputLine {
+            path: output.path.to_string(),
+            change: if planned.replaces { Change::Overwrite } else { Change::Create },
+            kind: output.kind,
+            source_path: output.source_path.to_string(),
+            transform: output.transform.map(ToOwned::to_owned),
+            url: output.url.clone(),
+            sha256: output.sha256,
+            size: output.size,
+        }
+    }
+}
+
+impl From<&OutputRecord> for OutputLine {
+    fn from(record: &OutputRecord) -> OutputLine {
+        OutputLine {
+            path: record.path.to_string(),
+            change: Change::Retain,
+            kind: record.kind,
+            source_path: record.source_path.to_string(),
+            transform: record.transform.clone(),
+            url: record.url.clone(),
+            sha256: record.sha256,
+            size: record.size,
+        }
     }
 }
 
@@ -127,29 +166,29 @@ impl DestinationRecord {
         self.takeover = published.decision.takeover.map(|reason| Takeover { mode: takeover_mode, reason });
         if let Some(plan) = &published.plan {
             self.take_plan(plan);
-            self.bytes_written = if only_looked { 0 } else { self.outputs.iter().map(|output| output.size).sum() };
+            self.bytes_written = if only_looked { 0 } else { plan.outputs.iter().map(|p| p.output.size).sum() };
         }
     }
 
     fn take_plan(&mut self, plan: &Plan) {
-        let mut outputs: Vec<OutputLine> = plan
-            .outputs
-            .iter()
-            .map(|planned| OutputLine {
-                path: planned.output.path.to_string(),
-                change: planned.change,
-                kind: planned.output.kind,
-                source_path: planned.output.source_path.to_string(),
-                transform: planned.output.transform,
-                url: planned.output.url.clone(),
-                sha256: planned.output.sha256,
-                size: planned.output.size,
-            })
-            .collect();
+        let retained = plan.retained.iter().map(OutputLine::from);
+        let mut outputs: Vec<OutputLine> = plan.outputs.iter().map(OutputLine::from).chain(retained).collect();
         outputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
         self.outputs = outputs;
-        self.deleted = plan.deleted().into_iter().map(ToString::to_string).collect();
+        self.deleted = plan.deleted().into_iter().map(RawPath::text).collect();
         self.primary_url.clone_from(&plan.primary_url);
+        self.retained = plan.retained.len();
+        self.force = plan.force.as_ref().map(|forced| Force::of(forced, plan.decision.forced));
+    }
+}
+
+impl Force {
+    fn of(forced: &Forced, instead_of: Option<Code>) -> Force {
+        Force {
+            instead_of: instead_of.map_or("", Code::as_str),
+            unmanaged: forced.unmanaged.iter().map(RawPath::text).collect(),
+            owners: forced.owners.clone(),
+        }
     }
 }
 
@@ -183,6 +222,7 @@ impl Summary {
                     Action::PublishNew => &mut summary.publish_new,
                     Action::ReplaceOlder => &mut summary.replace_older,
                     Action::ReplaceTakeover => &mut summary.replace_takeover,
+                    Action::ForceReplace => &mut summary.force_replace,
                     Action::Republish => &mut summary.republish,
                     Action::SkipSame | Action::SkipDestinationOlder | Action::SkipDestinationNewer => {
                         &mut summary.skipped
@@ -195,7 +235,7 @@ impl Summary {
     }
 
     /// How many destinations were, or would be, written to.
-    fn changes(&self) -> usize {
+    pub fn changes(&self) -> usize {
         self.publish_new + self.replace_older + self.replace_takeover + self.force_replace + self.republish
     }
 
@@ -256,9 +296,13 @@ fn cure(out: &mut String, indent: usize, error: &Failure) {
 }
 
 fn changes(record: &DestinationRecord) -> Vec<String> {
-    let written = record.outputs.iter().map(|output| format!("{:9}  {}", change_name(output.change), output.path));
-    let deleted = record.deleted.iter().map(|path| format!("{:9}  {path}", "delete"));
-    written.chain(deleted).collect()
+    let unmanaged: BTreeSet<&String> = record.force.iter().flat_map(|force| &force.unmanaged).collect();
+    let whose = |path: &String| if unmanaged.contains(path) { "  (not managed)" } else { "" };
+    let line = |what: &str, path: &String| format!("{what:9}  {}{}", escape(path.as_bytes()), whose(path));
+    // What goes is what an operator looks for first.
+    let deleted = record.deleted.iter().map(|path| line("delete", path));
+    let written = record.outputs.iter().map(|output| line(output.change.as_str(), &output.path));
+    deleted.chain(written).collect()
 }
 
 impl RunBody {
@@ -272,10 +316,17 @@ impl RunBody {
         if record.action.is_skip() {
             return String::new();
         }
-        let bytes = record.outputs.iter().map(|output| output.size).sum();
-        let mut text = format!("{}, {}", count(record.outputs.len(), "output"), size(bytes));
+        let written = || record.outputs.iter().filter(|output| output.change != Change::Retain);
+        let bytes = written().map(|output| output.size).sum();
+        let mut text = format!("{}, {}", count(written().count(), "output"), size(bytes));
+        if record.retained > 0 {
+            text += &format!(", {} retained", record.retained);
+        }
         if !record.deleted.is_empty() {
             text += &format!(", {} deleted", record.deleted.len());
+        }
+        if let Some(force) = &record.force {
+            text += &format!(" ({} of them not managed), in spite of {}", force.unmanaged.len(), force.instead_of);
         }
         if let Some(url) = &record.primary_url {
             text += &format!("  {url}");

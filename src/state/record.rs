@@ -9,7 +9,7 @@ use crate::path::RelPath;
 use crate::timestamp::Timestamp;
 
 /// How an output came to be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutputKind {
     /// A copy of a source file.

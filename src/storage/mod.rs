@@ -16,7 +16,7 @@ pub use crate::entry::{Entry, Kind, Modes};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::STAGE_PREFIX;
-use crate::path::{BundlePath, RelPath};
+use crate::path::{BundlePath, RawPath, RelPath};
 
 /// What a search for a marker file met.
 #[derive(Debug)]
@@ -174,7 +174,7 @@ pub trait Storage: Send + Sync {
     /// Visits every entry below, each once, directories before what they hold. In a destination names of ours at the root
     /// are left out, directories with a state of their own are not looked into, and a place that is not there has no
     /// entries; in a source all is shown, and `not_found` says that the place is not there. A directory on another file
-    /// system, or deeper than any path may be, is shown as special and not looked into. An error of `visit` ends the
+    /// system, or deeper than any path may be, is shown as closed and not looked into. An error of `visit` ends the
     /// listing and is returned.
     fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()>;
 
@@ -239,14 +239,16 @@ pub trait Storage: Send + Sync {
     /// Makes the directories `paths`, parents first; those that are there already are fine.
     fn make_dirs(&self, paths: &[&str]) -> Result<()>;
 
-    /// Removes files; one that is gone already is fine.
-    fn remove_many(&self, paths: &[&RelPath]) -> Result<()>;
+    /// Removes files, links and special files; one that is gone already is fine. A name that leads out of the place is
+    /// refused.
+    fn remove_many(&self, paths: &[&RawPath]) -> Result<()>;
 
     /// Removes those of the directories that are empty, in the given order.
-    fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()>;
+    fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()>;
 
-    /// Makes names that were given or removed in these directories durable; `""` is the root.
-    fn flush_dirs(&self, paths: &[&str]) -> Result<()>;
+    /// Makes names that were given or removed in these directories durable; the empty path is the
+    /// root.
+    fn flush_dirs(&self, paths: &[&[u8]]) -> Result<()>;
 }
 
 impl fmt::Debug for dyn Storage {

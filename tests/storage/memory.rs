@@ -11,7 +11,7 @@ use distributor::entry::{Entry, Kind};
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
 use distributor::names::{self, STATE};
-use distributor::path::{BundlePath, RESERVED, RelPath};
+use distributor::path::{BundlePath, RESERVED, RawPath, RelPath};
 use distributor::storage::{
     Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage, Version,
 };
@@ -143,12 +143,12 @@ impl Storage for Memory {
         let inside = |key: &String| managed.iter().any(|dir| key.starts_with(dir.as_str()));
         for key in keys.iter().filter(|key| !own(key) && !inside(key)) {
             let path = RelPath::parse(key).ok();
-            visit(Entry { raw: key.clone().into_bytes(), path, kind: Kind::File })?;
+            visit(Entry { raw: key.as_str().into(), path, kind: Kind::File })?;
         }
         for dir in &managed {
             let dir = dir.trim_end_matches('/');
             let path = RelPath::parse(dir).ok();
-            visit(Entry { raw: dir.as_bytes().to_vec(), path, kind: Kind::Managed })?;
+            visit(Entry { raw: dir.into(), path, kind: Kind::Managed })?;
         }
         Ok(())
     }
@@ -266,19 +266,19 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn remove_many(&self, paths: &[&RelPath]) -> Result<()> {
+    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
         let mut store = self.store();
-        for path in paths {
-            store.objects.remove(&self.key(path.as_str()));
+        for path in paths.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()) {
+            store.objects.remove(&self.key(path));
         }
         Ok(())
     }
 
-    fn remove_empty_dirs(&self, _: &[&str]) -> Result<()> {
+    fn remove_empty_dirs(&self, _: &[&RawPath]) -> Result<()> {
         Ok(())
     }
 
-    fn flush_dirs(&self, _: &[&str]) -> Result<()> {
+    fn flush_dirs(&self, _: &[&[u8]]) -> Result<()> {
         Ok(())
     }
 }

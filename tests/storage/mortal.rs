@@ -8,7 +8,7 @@ use std::time::Duration;
 use distributor::entry::Entry;
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
-use distributor::path::{BundlePath, RelPath};
+use distributor::path::{BundlePath, RawPath, RelPath};
 use distributor::storage::{
     Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
@@ -178,15 +178,15 @@ impl Storage for Mortal {
     fn make_dirs(&self, paths: &[&str]) -> Result<()> {
         paths.iter().try_for_each(|path| self.fate.call(&format!("make_dir {path}"), || self.inner.make_dirs(&[path])))
     }
-    fn remove_many(&self, paths: &[&RelPath]) -> Result<()> {
+    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
         paths.iter().try_for_each(|path| self.fate.call(&format!("remove {path}"), || self.inner.remove_many(&[path])))
     }
-    fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()> {
+    fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()> {
         paths.iter().try_for_each(|path| {
             self.fate.call(&format!("remove_dir {path}"), || self.inner.remove_empty_dirs(&[path]))
         })
     }
-    fn flush_dirs(&self, paths: &[&str]) -> Result<()> {
+    fn flush_dirs(&self, paths: &[&[u8]]) -> Result<()> {
         self.fate.call("flush_dirs", || self.inner.flush_dirs(paths))
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use distributor::bundle::{Maker, load};
 use distributor::config::{self, Config};
-use distributor::error::Result;
+use distributor::error::{Result, Warning};
 use distributor::host::{Cancel, Holder, Host};
 use distributor::path::{BundlePath, RelPath};
-use distributor::plan::Wanted;
+use distributor::plan::{Decision, Wanted};
 use distributor::publish::{Publication, Published, World};
 use distributor::storage::{Local, Modes, Storage};
 use distributor::timestamp::Timestamp;
@@ -74,12 +74,12 @@ impl Scene {
     }
 
     /// Publishes the bundle `name` to `target` as destination `destination`.
-    pub(crate) fn publish(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Published> {
-        self.publication(name, destination, target, |publication| publication.run())
+    pub(crate) fn publish(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Told> {
+        self.publication(name, destination, target, |publication, warnings| publication.run(warnings))
     }
 
-    pub(crate) fn look(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Published> {
-        self.publication(name, destination, target, |publication| publication.look())
+    pub(crate) fn look(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Told> {
+        self.publication(name, destination, target, |publication, warnings| publication.look(warnings))
     }
 
     fn publication(
@@ -87,8 +87,8 @@ impl Scene {
         name: &str,
         destination: &str,
         target: &dyn Storage,
-        work: impl FnOnce(&Publication<'_>) -> Result<Published>,
-    ) -> Result<Published> {
+        work: impl FnOnce(&Publication<'_>, &mut Vec<Warning>) -> Result<Published>,
+    ) -> Result<Told> {
         let source = Local::new(self.dir.path().join("in"), Modes::default());
         let source = source.at(&BundlePath::from(RelPath::parse(name).unwrap()));
         let manifest = load(source.as_ref()).unwrap();
@@ -103,9 +103,19 @@ impl Scene {
             waiting: &|_| {},
         };
         let destination = self.config.pipelines[0].destinations.iter().find(|d| d.id == destination).unwrap();
-        let wanted = Wanted { pipeline_id: "p", destination, manifest: &manifest, dirty: false };
-        work(&Publication { wanted, source: source.as_ref(), at: &BundlePath::ROOT, target, world: &world })
+        let (dirty, force, republish) = (false, false, false);
+        let wanted = Wanted { pipeline_id: "p", destination, manifest: &manifest, dirty, force, republish };
+        let publication = Publication { wanted, source: source.as_ref(), at: &BundlePath::ROOT, target, world: &world };
+        let mut warnings = Vec::new();
+        let published = work(&publication, &mut warnings)?;
+        Ok(Told { decision: published.decision, warnings })
     }
+}
+
+/// What was decided and done, and what was said.
+pub(crate) struct Told {
+    pub(crate) decision: Decision,
+    pub(crate) warnings: Vec<Warning>,
 }
 
 /// All files below a directory with their bytes; empty directories with a `/`.

@@ -8,6 +8,8 @@ use std::path::Path;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::path::RawPath;
+
 const DIRECTORY: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 /// `NONBLOCK`, so that opening a FIFO without a writer returns.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
@@ -30,13 +32,13 @@ impl Dir {
     }
 
     /// Opens a directory below this one.
-    pub(super) fn open_dir(&self, path: &str) -> io::Result<Dir> {
-        Ok(Dir(self.open_below(path, DIRECTORY | OFlags::NOFOLLOW)?))
+    pub(super) fn open_dir(&self, path: impl AsRef<[u8]>) -> io::Result<Dir> {
+        Ok(Dir(self.open_below(path.as_ref(), DIRECTORY | OFlags::NOFOLLOW)?))
     }
 
     /// Opens what should be a regular file below this directory for reading; `None` where it is anything else.
     pub(super) fn open_file(&self, path: &str) -> io::Result<Option<File>> {
-        let file = match self.open_below(path, READ) {
+        let file = match self.open_below(path.as_bytes(), READ) {
             Ok(fd) => File::from(fd),
             // A link somewhere (LOOP), a socket (NXIO), or a device without its driver (NODEV).
             Err(Errno::LOOP | Errno::NXIO | Errno::NODEV) => return Ok(None),
@@ -46,7 +48,7 @@ impl Dir {
         Ok(regular.then_some(file))
     }
 
-    fn open_below(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn open_below(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         match rustix::fs::openat2(&self.0, path, flags, Mode::empty(), resolve) {
             // A kernel before 5.6, or a container's filter in its place.
@@ -56,10 +58,14 @@ impl Dir {
     }
 
     /// What openat2 does, a segment at a time.
-    fn walk(&self, path: &str, flags: OFlags) -> Result<OwnedFd, Errno> {
+    fn walk(&self, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
         let mut dir: Option<OwnedFd> = None;
-        let (parents, name) = path.rsplit_once('/').unwrap_or(("", path));
-        for segment in parents.split('/').filter(|segment| !segment.is_empty()) {
+        let at = path.iter().rposition(|byte| *byte == b'/');
+        let (parents, name) = at.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
+        if path.split(|byte| *byte == b'/').any(|segment| segment == b"..") {
+            return Err(Errno::XDEV);
+        }
+        for segment in parents.split(|byte| *byte == b'/').filter(|segment| !segment.is_empty()) {
             let at = dir.as_ref().unwrap_or(&self.0);
             let next = rustix::fs::openat(at, segment, DIRECTORY | OFlags::NOFOLLOW, Mode::empty());
             // With NOFOLLOW a link is "not a directory".
@@ -68,12 +74,12 @@ impl Dir {
         rustix::fs::openat(dir.as_ref().unwrap_or(&self.0), name, flags, Mode::empty())
     }
 
-    fn link_or_not(&self, path: &str) -> Errno {
-        let is_link = |dir: &str| {
+    fn link_or_not(&self, path: &[u8]) -> Errno {
+        let is_link = |dir: &[u8]| {
             rustix::fs::statat(&self.0, dir, AtFlags::SYMLINK_NOFOLLOW)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Symlink)
         };
-        if crate::path::ancestors(path).any(is_link) { Errno::LOOP } else { Errno::NOTDIR }
+        if RawPath::from(path.to_vec()).ancestors().any(is_link) { Errno::LOOP } else { Errno::NOTDIR }
     }
 
     /// Opens the directory `path`, making what is missing of it with exactly `mode`; says how many levels were made.
@@ -195,7 +201,8 @@ impl Dir {
     }
 
     /// Removes a file; one that is gone, with a directory in its place or not, is fine.
-    pub(super) fn remove_file(&self, name: &str) -> io::Result<()> {
+    pub(super) fn remove_file(&self, name: impl AsRef<[u8]>) -> io::Result<()> {
+        let name = name.as_ref();
         match rustix::fs::unlinkat(&self.0, name, AtFlags::empty()) {
             Err(Errno::ISDIR) => Ok(()),
             // Some file systems, and POSIX, say so instead.
@@ -205,16 +212,16 @@ impl Dir {
     }
 
     /// Removes a directory if it is empty; `false` where it is not, or is no directory at all.
-    pub(super) fn remove_dir(&self, name: &str) -> io::Result<bool> {
-        match rustix::fs::unlinkat(&self.0, name, AtFlags::REMOVEDIR) {
+    pub(super) fn remove_dir(&self, name: impl AsRef<[u8]>) -> io::Result<bool> {
+        match rustix::fs::unlinkat(&self.0, name.as_ref(), AtFlags::REMOVEDIR) {
             Err(Errno::NOTEMPTY | Errno::EXIST | Errno::NOTDIR | Errno::BUSY) => Ok(false),
             result => gone_is_fine(result).map(|()| true),
         }
     }
 
     /// What the name is, `None` where there is none.
-    pub(super) fn kind(&self, name: &str) -> io::Result<Option<FileType>> {
-        match rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW) {
+    pub(super) fn kind(&self, name: impl AsRef<[u8]>) -> io::Result<Option<FileType>> {
+        match rustix::fs::statat(&self.0, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(FileType::from_raw_mode(stat.st_mode))),
             Err(Errno::NOENT | Errno::NOTDIR | Errno::NAMETOOLONG) => Ok(None),
             Err(error) => Err(error.into()),

@@ -104,14 +104,14 @@ pub(super) fn list(
             let kind = match kind {
                 FileType::RegularFile => Kind::File,
                 FileType::Symlink => Kind::Link,
-                FileType::Directory if raw.len() > MAX_PATH => Kind::Special,
+                FileType::Directory if raw.len() > MAX_PATH => Kind::Closed,
                 FileType::Directory => directory(dir, &bytes, scope, device).map_err(fail)?,
                 _ => Kind::Special,
             };
             if kind == Kind::Directory {
                 pending.push(raw.clone());
             }
-            visit(Entry { path: RelPath::from_bytes(&raw).ok(), raw, kind })?;
+            visit(Entry { path: RelPath::from_bytes(&raw).ok(), raw: raw.into(), kind })?;
         }
     }
     Ok(())
@@ -125,7 +125,7 @@ fn directory(above: &Dir, name: &[u8], scope: Scope, device: u64) -> io::Result<
     Ok(match scope {
         Scope::Destination if dir.kind(STATE)?.is_some() => Kind::Managed,
         // No rename leads there, and it is not this place's to begin with.
-        Scope::Destination if dir.device()? != device => Kind::Special,
+        Scope::Destination if dir.device()? != device => Kind::Closed,
         _ => Kind::Directory,
     })
 }

@@ -20,7 +20,7 @@ use super::{
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::{LOCK, STAGE_PREFIX};
-use crate::path::{self, BundlePath, RelPath};
+use crate::path::{self, BundlePath, RawPath, RelPath};
 
 /// Up to how many files or directories are made durable one by one; beyond that the file system is, as a whole.
 const FEW: usize = 64;
@@ -132,22 +132,23 @@ impl Local {
     }
 
     /// The directory of one of several paths, through `parents`.
-    fn each_parent<P: AsRef<str>>(
+    fn each_parent<'a>(
         &self,
-        paths: &[P],
-        mut work: impl FnMut(&Dir, &str) -> io::Result<()>,
+        paths: impl Iterator<Item = &'a [u8]>,
+        mut work: impl FnMut(&Dir, &[u8]) -> io::Result<()>,
         gone: impl Fn() -> io::Result<()>,
     ) -> Result<()> {
         let Some(dir) = self.try_dir()? else { return Ok(()) };
         let mut parents = Parents::new(&dir);
-        for path in paths.iter().map(AsRef::as_ref) {
-            let name = path.rsplit('/').next().unwrap_or_default();
-            match parents.of(path) {
+        for path in paths {
+            let at = path.iter().rposition(|byte| *byte == b'/');
+            let (above, name) = at.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
+            match parents.of(above) {
                 Ok(parent) => work(parent, name),
                 Err(error) if is_gone(&error) => gone(),
                 Err(error) => Err(error),
             }
-            .map_err(|error| self.fail(path, &error))?;
+            .map_err(|error| self.fail(path::escape(path), &error))?;
         }
         Ok(())
     }
@@ -279,7 +280,7 @@ impl Storage for Local {
 
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
         let found = std::cell::RefCell::new(Vec::with_capacity(paths.len()));
-        let look = |dir: &Dir, name: &str| {
+        let look = |dir: &Dir, name: &[u8]| {
             found.borrow_mut().push(dir.kind(name)?.is_some());
             Ok(())
         };
@@ -287,25 +288,26 @@ impl Storage for Local {
             found.borrow_mut().push(false);
             Ok(())
         };
-        self.each_parent(paths, look, gone)?;
+        self.each_parent(paths.iter().map(|path| path.as_str().as_bytes()), look, gone)?;
         let mut found = found.into_inner();
         found.resize(paths.len(), false);
         Ok(found)
     }
 
-    fn remove_many(&self, paths: &[&RelPath]) -> Result<()> {
-        self.each_parent(paths, Dir::remove_file, || Ok(()))
+    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
+        self.each_parent(paths.iter().map(|path| path.as_bytes()), |dir, name| dir.remove_file(name), || Ok(()))
     }
 
-    fn remove_empty_dirs(&self, paths: &[&str]) -> Result<()> {
+    fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()> {
         for path in paths {
             // One at a time: a handle on a directory that goes is of no use for the next.
-            self.each_parent(&[path], |dir, name| dir.remove_dir(name).map(|_| ()), || Ok(()))?;
+            let one = std::iter::once(path.as_bytes());
+            self.each_parent(one, |dir, name| dir.remove_dir(name).map(|_| ()), || Ok(()))?;
         }
         Ok(())
     }
 
-    fn flush_dirs(&self, paths: &[&str]) -> Result<()> {
+    fn flush_dirs(&self, paths: &[&[u8]]) -> Result<()> {
         let Some(dir) = self.try_dir()? else { return Ok(()) };
         if paths.len() > FEW {
             return dir.sync_all().map_err(|error| self.fail("", &error));
@@ -314,7 +316,7 @@ impl Storage for Local {
             let synced = if path.is_empty() { dir.sync() } else { dir.open_dir(path).and_then(|dir| dir.sync()) };
             match synced {
                 Err(error) if is_gone(&error) => {}
-                synced => synced.map_err(|error| self.fail(path, &error))?,
+                synced => synced.map_err(|error| self.fail(path::escape(path), &error))?,
             }
         }
         Ok(())
@@ -338,7 +340,7 @@ fn not_regular(path: &RelPath) -> Error {
 /// The directories that hold a series of paths, each opened once.
 struct Parents<'a> {
     root: &'a Dir,
-    open: BTreeMap<String, Dir>,
+    open: BTreeMap<Vec<u8>, Dir>,
 }
 
 impl<'a> Parents<'a> {
@@ -346,14 +348,16 @@ impl<'a> Parents<'a> {
         Parents { root, open: BTreeMap::new() }
     }
 
-    fn of(&mut self, path: &str) -> io::Result<&Dir> {
-        let Some((parent, _)) = path.rsplit_once('/') else { return Ok(self.root) };
+    fn of(&mut self, parent: &[u8]) -> io::Result<&Dir> {
+        if parent.is_empty() {
+            return Ok(self.root);
+        }
         // Few enough at a time for any limit on open files; paths come mostly in order.
         if self.open.len() >= 64 && !self.open.contains_key(parent) {
             self.open.clear();
         }
         if !self.open.contains_key(parent) {
-            self.open.insert(parent.to_owned(), self.root.open_dir(parent)?);
+            self.open.insert(parent.to_vec(), self.root.open_dir(parent)?);
         }
         self.open.get(parent).ok_or_else(|| io::ErrorKind::NotFound.into())
     }

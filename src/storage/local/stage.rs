@@ -27,7 +27,7 @@ fn gone(error: &io::Error) -> bool {
 
 impl Local {
     fn stage_dir(&self, stage: &Stage) -> Result<Dir> {
-        self.dir()?.open_dir(&stage.name()).map_err(|error| self.fail(stage.name(), &error))
+        self.dir()?.open_dir(stage.name()).map_err(|error| self.fail(stage.name(), &error))
     }
 
     pub(super) fn new_stage(&self, stage: &Stage) -> Result<()> {
@@ -90,7 +90,7 @@ impl Local {
                 }
             }
             for shard in 0..jobs.div_ceil(SHARD) {
-                dir.open_dir(&shard.to_string())?.sync()?;
+                dir.open_dir(shard.to_string())?.sync()?;
             }
             dir.sync()
         };
@@ -99,7 +99,7 @@ impl Local {
 
     pub(super) fn read_staged(&self, stage: &Stage, job: usize, limit: u64) -> Result<Option<Vec<u8>>> {
         let read = || -> io::Result<Option<Vec<u8>>> {
-            let dir = self.open()?.open_dir(&stage.name())?;
+            let dir = self.open()?.open_dir(stage.name())?;
             let Some(file) = dir.open_file(&format!("{}/{job}", shard_of(job)))? else { return Ok(None) };
             let mut bytes = Vec::new();
             file.take(limit).read_to_end(&mut bytes)?;
@@ -117,8 +117,8 @@ impl Local {
         for commit in commits {
             let number = commit.job.to_string();
             let mut rename = || -> io::Result<()> {
-                let shard = shards.of(&format!("{}/{number}", shard_of(commit.job)))?;
-                let into = parents.of(commit.path.as_str())?;
+                let shard = shards.of(shard_of(commit.job).as_bytes())?;
+                let into = parents.of(commit.path.parent().unwrap_or_default().as_bytes())?;
                 let name = commit.path.file_name();
                 let renamed = if commit.replace {
                     shard.rename(&number, into, name)

@@ -12,7 +12,7 @@ use distributor::names::{LOCK, STATE};
 use distributor::storage::{Expected, Local, MAX_DEPTH, Met, Scope, Storage};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::{Bench, Code, Load, MODES, code, listed, rel};
+use super::{Bench, Code, Load, MODES, code, listed, raw, rel, remove, remove_dirs};
 
 fn fifo(path: &Path) {
     mknodat(CWD, path, FileType::Fifo, Mode::from_raw_mode(0o644), 0).unwrap();
@@ -67,7 +67,7 @@ fn list_gives_raw_names_and_kinds() {
     symlink("nowhere", root.join("m").join(STATE)).unwrap();
     let mut seen = Vec::new();
     let visit = &mut |entry: distributor::entry::Entry| {
-        assert_eq!(entry.path.is_none(), entry.raw == odd, "{entry:?}");
+        assert_eq!(entry.path.is_none(), entry.raw.as_bytes() == odd, "{entry:?}");
         seen.push((entry.raw, entry.kind));
         Ok(())
     };
@@ -75,7 +75,36 @@ fn list_gives_raw_names_and_kinds() {
     seen.sort_by(|a, b| a.0.cmp(&b.0));
     let expected: [(&[u8], Kind); 5] =
         [(b"d", Kind::Directory), (odd, Kind::File), (b"l", Kind::Link), (b"m", Kind::Managed), (b"p", Kind::Special)];
-    assert_eq!(seen, expected.map(|(raw, kind)| (raw.to_vec(), kind)));
+    assert_eq!(seen, expected.map(|(raw, kind)| (raw.to_vec().into(), kind)));
+}
+
+#[test]
+fn whatever_is_listed_can_be_removed_and_nothing_beside_the_place() {
+    let bench = Bench::local();
+    let root = bench.root.clone().unwrap();
+    let odd = |name: &[u8]| root.join(OsStr::from_bytes(name));
+    fs::create_dir_all(odd(b"d\xff/e")).unwrap();
+    fs::write(odd(b"d\xff/\xfe\n"), b"x").unwrap();
+    fs::write(root.with_file_name("beside"), b"x").unwrap();
+    fifo(&root.join("p"));
+    symlink("../beside", root.join("l")).unwrap();
+    let (mut files, mut dirs) = (Vec::new(), Vec::new());
+    let visit = &mut |entry: distributor::entry::Entry| {
+        if entry.kind == Kind::Directory { &mut dirs } else { &mut files }.push(entry.raw);
+        Ok(())
+    };
+    bench.storage.list(Scope::Destination, visit).unwrap();
+    dirs.sort_by(|a, b| b.cmp(a));
+    for _ in 0..2 {
+        bench.storage.remove_many(&files.iter().collect::<Vec<_>>()).unwrap();
+        bench.storage.remove_empty_dirs(&dirs.iter().collect::<Vec<_>>()).unwrap();
+    }
+    bench.storage.flush_dirs(&[b"d\xff", b""]).unwrap();
+    assert_eq!(fs::read_dir(&root).unwrap().count(), 0);
+    for out in ["../beside", "../../beside", "d/../../beside"] {
+        let _ = bench.storage.remove_many(&[&raw(out)]);
+    }
+    assert!(root.with_file_name("beside").exists());
 }
 
 #[test]
@@ -168,10 +197,10 @@ fn directories_in_place_of_files_and_files_in_place_of_directories_stay() {
     let root = bench.root.clone().unwrap();
     fs::create_dir_all(root.join("d/e")).unwrap();
     fs::write(root.join("f"), b"x").unwrap();
-    bench.storage.remove_many(&[&rel("d"), &rel("f/below")]).unwrap();
-    bench.storage.remove_empty_dirs(&["f", "d"]).unwrap();
+    remove(bench.storage.as_ref(), &["d", "f/below"]);
+    remove_dirs(bench.storage.as_ref(), &["f", "d"]);
     assert_eq!(listed(bench.storage.as_ref(), Scope::Source).len(), 3);
-    bench.storage.remove_empty_dirs(&["d/e", "d"]).unwrap();
+    remove_dirs(bench.storage.as_ref(), &["d/e", "d"]);
     assert!(!root.join("d").exists());
     assert!(bench.storage.make_dirs(&["f"]).is_err());
     let load = Load::new("1", &[("f/g", b"x")]);

@@ -12,7 +12,7 @@ use distributor::digest::Digest;
 use distributor::entry::Kind;
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
-use distributor::path::{BundlePath, RelPath};
+use distributor::path::{BundlePath, RawPath, RelPath};
 use distributor::storage::{Body, Commit, Job, Local, Modes, Recovery, Scope, Stage, StageError, Storage};
 
 use crate::memory::Memory;
@@ -80,6 +80,20 @@ fn rel(path: &str) -> RelPath {
     RelPath::parse(path).unwrap()
 }
 
+fn raw(path: &str) -> RawPath {
+    path.into()
+}
+
+fn remove(storage: &dyn Storage, paths: &[&str]) {
+    let paths: Vec<RawPath> = paths.iter().copied().map(RawPath::from).collect();
+    storage.remove_many(&paths.iter().collect::<Vec<_>>()).unwrap();
+}
+
+fn remove_dirs(storage: &dyn Storage, paths: &[&str]) {
+    let paths: Vec<RawPath> = paths.iter().copied().map(RawPath::from).collect();
+    storage.remove_empty_dirs(&paths.iter().collect::<Vec<_>>()).unwrap();
+}
+
 fn bytes(storage: &dyn Storage, path: &str) -> Option<Vec<u8>> {
     match storage.read(&rel(path)) {
         Ok(mut opened) => {
@@ -103,7 +117,7 @@ fn code<T>(result: Result<T>) -> Option<Code> {
 fn listed(storage: &dyn Storage, scope: Scope) -> Vec<(String, Kind)> {
     let mut seen = Vec::new();
     let visit = &mut |entry: distributor::entry::Entry| {
-        seen.push((String::from_utf8_lossy(&entry.raw).into_owned(), entry.kind));
+        seen.push((String::from_utf8_lossy(entry.raw.as_bytes()).into_owned(), entry.kind));
         Ok(())
     };
     storage.list(scope, visit).unwrap();

@@ -1,5 +1,7 @@
 //! Checked relative paths: the only path rules in the code.
 
+mod raw;
+
 use std::borrow::Borrow;
 use std::fmt;
 
@@ -7,6 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use unicode_normalization::UnicodeNormalization;
 
 use crate::json;
+
+pub use raw::RawPath;
 
 /// The file name that makes a directory a bundle.
 pub const MANIFEST: &str = "manifest.json";

@@ -1,0 +1,88 @@
+//! What stands against a plan, found before anything is written.
+
+use std::collections::BTreeSet;
+
+use super::survey::{Found, Survey};
+use crate::error::{Code, Detail, Error, Result};
+use crate::path::{self, RelPath};
+use crate::state::OutputRecord;
+
+const ASIDE: &str = "move it aside, choose another path, or preview with --dry-run --force";
+
+/// Content that nobody recorded, where all must be recorded.
+pub(super) fn unmanaged(survey: &Survey<'_>) -> Result<()> {
+    let message = |entries: &str, first: &str| {
+        format!("{entries} that distributor does not manage, first {first}, at {}", survey.place())
+    };
+    found(&survey.unmanaged, Code::UnmanagedContent, message)
+}
+
+/// Content that nobody recorded, where an output is to be.
+pub(super) fn blocking(survey: &Survey<'_>) -> Result<()> {
+    let message = |entries: &str, first: &str| {
+        format!(
+            "{entries} that distributor does not manage in the way of outputs, first {first}, at {}",
+            survey.place()
+        )
+    };
+    found(&survey.blocking, Code::UnmanagedPath, message)
+}
+
+fn found(found: &Found, code: Code, message: impl Fn(&str, &str) -> String) -> Result<()> {
+    let Some(first) = found.first.first() else { return Ok(()) };
+    let entries = if found.count == 1 { "1 entry".to_owned() } else { format!("{} entries", found.count) };
+    let detail = |path: &String| Detail::new(code, format!("{path}: not recorded in the state"), Some(path.clone()));
+    Err(Error::new(code, message(&entries, first)).hint(ASIDE).detail(found.first.iter().map(detail).collect()))
+}
+
+/// What a forced replacement never takes away.
+pub(super) fn out_of_reach(survey: &Survey<'_>) -> Result<()> {
+    if let Some(dir) = survey.managed.first() {
+        let message = format!("{dir}: a destination with its own state lies below {}", survey.place());
+        return Err(Error::new(Code::ManagedBelow, message).hint("move it aside first, or choose another path"));
+    }
+    match &survey.closed {
+        None => Ok(()),
+        Some(dir) => {
+            let message = format!("{dir}: a directory on another file system, or too deep, below {}", survey.place());
+            Err(Error::new(Code::UnmanagedContent, message).hint("unmount it, or move it aside, first"))
+        }
+    }
+}
+
+/// Outputs in, at or above a directory that is managed by itself.
+pub(super) fn managed_below(survey: &Survey<'_>) -> Result<()> {
+    let planned = survey.planned();
+    if let Some((path, dir)) = planned.iter().find_map(|path| Some((path, survey.managed_above(path.as_str())?))) {
+        let message = format!("{path}: the directory {dir} is a destination of its own, with its own state");
+        return Err(Error::new(Code::PathOwnedByOther, message).hint("choose another path for one of the two"));
+    }
+    let above = |dir: &str| path::ancestors(dir).find_map(|above| planned.get(above));
+    match survey.managed.iter().find_map(|dir| Some((above(dir)?, dir))) {
+        None => Ok(()),
+        Some((path, dir)) => {
+            let message = format!("{path}: it is a directory above {dir}, which is a destination of its own");
+            Err(Error::new(Code::OutputCollision, message).hint("choose another path for one of the two"))
+        }
+    }
+}
+
+/// Outputs that are a directory of a retained one, or the other way round.
+pub(super) fn collision(planned: &BTreeSet<RelPath>, retained: &[OutputRecord]) -> Result<()> {
+    let all: Vec<&str> = {
+        let both: BTreeSet<&str> =
+            planned.iter().map(RelPath::as_str).chain(retained.iter().map(|record| record.path.as_str())).collect();
+        both.into_iter().collect()
+    };
+    match path::nested(&all).first() {
+        None => Ok(()),
+        Some(clash) => {
+            let (first, second) = (clash.first, clash.second);
+            let (new, old) = if planned.contains(first) { (first, second) } else { (second, first) };
+            let message =
+                format!("{new}: the retained output {old} can't stand beside it: one is a directory of the other");
+            Err(Error::new(Code::OutputCollision, message)
+                .hint("set reconciliation.mode: replace, or rename one of the two in the source"))
+        }
+    }
+}
