@@ -31,12 +31,33 @@ pub(crate) const NEW: Files = &[
     ("turn/into.txt", "dir"),
 ];
 
+/// What a merge adds and changes.
+pub(crate) const MORE: Files = &[("a.txt", "a3"), ("index.html", "i3"), ("more/n.txt", "n3")];
+/// What is there after the older bundle and the merge.
+pub(crate) const MERGED: Files = &[
+    ("a.txt", "a3"),
+    ("b/c.txt", "c1"),
+    ("drop/x.txt", "x1"),
+    ("index.html", "i3"),
+    ("more/n.txt", "n3"),
+    ("turn", "file"),
+];
+
+/// A publication that is asked for.
+#[derive(Clone, Copy)]
+pub(crate) struct Wish {
+    pub(crate) bundle: &'static str,
+    pub(crate) destination: &'static str,
+    pub(crate) force: bool,
+}
+
 const CONFIG: &str = "pipelines:
   - id: p
     source: {backend: local, path: in}
     destinations:
       - {id: d, backend: local, path: out, links: {base_url: 'https://x.example/'}}
       - {id: e, backend: local, path: out-e, takeover: {mode: managed}}
+      - {id: m, backend: local, path: out-m, reconciliation: {mode: merge}}
 ";
 
 pub(crate) struct Scene {
@@ -54,6 +75,7 @@ impl Scene {
         let scene = Scene { dir, config };
         scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
         scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
+        scene.bundle("more", MORE, "2026-06-03T00:00:00Z");
         scene
     }
 
@@ -73,24 +95,32 @@ impl Scene {
         Local::new(self.dir.path().join("out"), Modes::default())
     }
 
-    /// Publishes the bundle `name` to `target` as destination `destination`.
-    pub(crate) fn publish(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Told> {
-        self.publication(name, destination, target, |publication, warnings| publication.run(warnings))
+    /// Publishes the bundle `bundle` to `target` as destination `destination`.
+    pub(crate) fn publish(
+        &self,
+        bundle: &'static str,
+        destination: &'static str,
+        target: &dyn Storage,
+    ) -> Result<Told> {
+        self.grant(Wish { bundle, destination, force: false }, target)
     }
 
-    pub(crate) fn look(&self, name: &str, destination: &str, target: &dyn Storage) -> Result<Told> {
-        self.publication(name, destination, target, |publication, warnings| publication.look(warnings))
+    pub(crate) fn grant(&self, wish: Wish, target: &dyn Storage) -> Result<Told> {
+        self.publication(wish, target, |publication, warnings| publication.run(warnings))
+    }
+
+    pub(crate) fn look(&self, wish: Wish, target: &dyn Storage) -> Result<Told> {
+        self.publication(wish, target, |publication, warnings| publication.look(warnings))
     }
 
     fn publication(
         &self,
-        name: &str,
-        destination: &str,
+        wish: Wish,
         target: &dyn Storage,
         work: impl FnOnce(&Publication<'_>, &mut Vec<Warning>) -> Result<Published>,
     ) -> Result<Told> {
         let source = Local::new(self.dir.path().join("in"), Modes::default());
-        let source = source.at(&BundlePath::from(RelPath::parse(name).unwrap()));
+        let source = source.at(&BundlePath::from(RelPath::parse(wish.bundle).unwrap()));
         let manifest = load(source.as_ref()).unwrap();
         let host = Host::fixed("/", &[]);
         let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
@@ -102,8 +132,8 @@ impl Scene {
             lock_timeout: Duration::from_secs(20),
             waiting: &|_| {},
         };
-        let destination = self.config.pipelines[0].destinations.iter().find(|d| d.id == destination).unwrap();
-        let (dirty, force, republish) = (false, false, false);
+        let destination = self.config.pipelines[0].destinations.iter().find(|d| d.id == wish.destination).unwrap();
+        let (dirty, force, republish) = (false, wish.force, false);
         let wanted = Wanted { pipeline_id: "p", destination, manifest: &manifest, dirty, force, republish };
         let publication = Publication { wanted, source: source.as_ref(), at: &BundlePath::ROOT, target, world: &world };
         let mut warnings = Vec::new();
@@ -126,10 +156,14 @@ pub(crate) fn tree(root: &Path) -> BTreeMap<String, Vec<u8>> {
         for entry in entries.map(std::result::Result::unwrap) {
             empty = false;
             let path = entry.path();
+            let bytes = || match std::fs::read_link(&path) {
+                Ok(link) => link.into_os_string().into_encoded_bytes(),
+                Err(_) => std::fs::read(&path).unwrap(),
+            };
             if entry.file_type().unwrap().is_dir() {
                 walk(root, &path, into);
             } else {
-                into.insert(path.strip_prefix(root).unwrap().display().to_string(), std::fs::read(&path).unwrap());
+                into.insert(path.strip_prefix(root).unwrap().display().to_string(), bytes());
             }
         }
         if empty && at != root {
@@ -146,8 +180,11 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(std::result::Result::unwrap) {
         let to = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
             copy(&entry.path(), &to);
+        } else if kind.is_symlink() {
+            std::os::unix::fs::symlink(std::fs::read_link(entry.path()).unwrap(), to).unwrap();
         } else {
             std::fs::copy(entry.path(), to).unwrap();
         }

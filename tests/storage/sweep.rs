@@ -11,7 +11,7 @@ use distributor::storage::Storage;
 
 use crate::memory::Memory;
 use crate::mortal::{End, Fate, Mortal};
-use crate::scene::{NEW, OLD, Scene, copy, tree};
+use crate::scene::{Files, MERGED, NEW, OLD, Scene, Wish, copy, tree};
 
 type Tree = BTreeMap<String, Vec<u8>>;
 
@@ -94,12 +94,15 @@ fn is(tree: &Tree, files: &[(&str, &str)]) -> bool {
     only_outputs(tree) == files
 }
 
-/// Lets the process die, or a call fail, at call after call of publishing `NEW`, and calls `after` each time.
-fn at_every_call(scene: &Scene, place: &dyn Place, after: impl FnMut(&str)) -> usize {
-    with_ends(scene, place, &[End::KilledBefore, End::KilledAfter, End::Fails], after)
+/// The newer bundle to the usual destination.
+const NEWER: Wish = Wish { bundle: "new", destination: "d", force: false };
+
+/// Lets the process die, or a call fail, at call after call of what is wished for, and calls `after` each time.
+fn at_every_call(scene: &Scene, place: &dyn Place, wish: Wish, after: impl FnMut(&str)) -> usize {
+    with_ends(scene, place, wish, &[End::KilledBefore, End::KilledAfter, End::Fails], after)
 }
 
-fn with_ends(scene: &Scene, place: &dyn Place, ends: &[End], mut after: impl FnMut(&str)) -> usize {
+fn with_ends(scene: &Scene, place: &dyn Place, wish: Wish, ends: &[End], mut after: impl FnMut(&str)) -> usize {
     let restore = place.save();
     let mut struck = 0;
     for at in 1.. {
@@ -107,7 +110,7 @@ fn with_ends(scene: &Scene, place: &dyn Place, ends: &[End], mut after: impl FnM
             restore();
             let fate = Fate::new(at, end);
             let mortal = Mortal { inner: place.storage(), fate: Arc::clone(&fate) };
-            let result = scene.publish("new", "d", &mortal);
+            let result = scene.grant(wish, &mortal);
             drop(mortal);
             if !fate.struck() {
                 assert!(result.is_ok(), "{:?}", result.err());
@@ -122,27 +125,31 @@ fn with_ends(scene: &Scene, place: &dyn Place, ends: &[End], mut after: impl FnM
 }
 
 fn converges(scene: &Scene, place: &dyn Place, first: bool) {
+    granted(scene, place, NEWER, NEW, first);
+}
+
+fn granted(scene: &Scene, place: &dyn Place, wish: Wish, files: Files, first: bool) {
     let restore = place.save();
-    scene.publish("new", "d", place.storage().as_ref()).unwrap();
+    scene.grant(wish, place.storage().as_ref()).unwrap();
     let expected = settled(place.tree());
-    assert!(is(&expected, NEW));
-    assert_eq!(only_outputs(&expected).len(), NEW.len(), "only the state is left of our names");
+    assert!(is(&expected, files));
+    assert_eq!(only_outputs(&expected).len(), files.len(), "only the state is left of our names");
     restore();
-    let struck = at_every_call(scene, place, |what| {
+    let struck = at_every_call(scene, place, wish, |what| {
         let crashed = place.tree();
         if !crashed.keys().any(|name| name.contains("journal")) && !crashed.contains_key(".distributor.json") {
             assert!(first, "{what}: the state is gone");
         }
         // What a dry run says after the crash is what the run does.
-        let looked = scene.look("new", "d", place.storage().as_ref()).unwrap_or_else(|e| panic!("{what}: look: {e}"));
-        let published = scene.publish("new", "d", place.storage().as_ref());
+        let looked = scene.look(wish, place.storage().as_ref()).unwrap_or_else(|e| panic!("{what}: look: {e}"));
+        let published = scene.grant(wish, place.storage().as_ref());
         let published = published.unwrap_or_else(|error| panic!("{what}: the rerun failed: {error}"));
         if place.storage().recovery() == distributor::storage::Recovery::Redo {
             assert_eq!(looked.decision.action, published.decision.action, "{what}");
         }
         same(&settled(place.tree()), &expected, what);
     });
-    assert!(struck > 60, "{struck} deaths");
+    assert!(struck > 50, "{struck} deaths");
 }
 
 #[test]
@@ -171,9 +178,75 @@ fn a_replacement_converges_in_memory() {
     converges(&scene, &InMemory(memory), false);
 }
 
+/// The older bundle and then more of it at the merging destination.
+fn merge_converges(scene: &Scene, place: &dyn Place) {
+    scene.publish("old", "m", place.storage().as_ref()).unwrap();
+    let wish = Wish { bundle: "more", destination: "m", force: false };
+    granted(scene, place, wish, MERGED, false);
+}
+
+#[test]
+fn a_merge_converges_on_disk() {
+    let scene = Scene::new();
+    merge_converges(&scene, &OnDisk(&scene));
+}
+
+#[test]
+fn a_merge_converges_in_memory() {
+    merge_converges(&Scene::new(), &InMemory(Memory::default()));
+}
+
+const FORCED: Wish = Wish { force: true, ..NEWER };
+
+#[test]
+fn a_forced_replacement_converges_on_disk() {
+    let scene = Scene::new();
+    let out = scene.dir.path().join("out");
+    std::fs::create_dir_all(out.join("theirs/empty")).unwrap();
+    for name in ["theirs/file", "new", "a.txt", "B"] {
+        std::fs::write(out.join(name), "mine").unwrap();
+    }
+    std::os::unix::fs::symlink("../in", out.join("turn")).unwrap();
+    granted(&scene, &OnDisk(&scene), FORCED, NEW, true);
+    assert!(scene.dir.path().join("in/new/a.txt").exists(), "what a link led to is still there");
+}
+
+#[test]
+fn a_forced_replacement_converges_in_memory() {
+    let (scene, memory) = (Scene::new(), Memory::default());
+    for key in ["theirs/file", "odd//key", "a.txt"] {
+        memory.put(key, b"mine");
+    }
+    granted(&scene, &InMemory(memory), FORCED, NEW, true);
+}
+
+#[test]
+fn before_its_commit_point_a_killed_forced_replacement_took_nothing() {
+    let scene = Scene::new();
+    let (out, place) = (scene.dir.path().join("out"), OnDisk(&scene));
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::write(out.join("theirs"), "mine").unwrap();
+    let (mut whole, mut done) = (0, 0);
+    at_every_call(&scene, &place, FORCED, |what| {
+        // Whoever comes next without force finishes it, or is refused with all still there.
+        match scene.grant(NEWER, &scene.local()) {
+            Ok(_) => {
+                assert!(is(&place.tree(), NEW), "{what}");
+                done += 1;
+            }
+            Err(error) => {
+                assert_eq!(error.code, Code::UnmanagedContent, "{what}: {error}");
+                assert_eq!(place.tree().get("theirs").map(Vec::as_slice), Some(b"mine".as_slice()), "{what}");
+                whole += 1;
+            }
+        }
+    });
+    assert!(whole > 10 && done > 10, "{whole} before, {done} after");
+}
+
 fn returns_to_the_older(scene: &Scene, place: &dyn Place) {
     scene.publish("old", "d", place.storage().as_ref()).unwrap();
-    at_every_call(scene, place, |what| {
+    at_every_call(scene, place, NEWER, |what| {
         scene.publish("old", "d", place.storage().as_ref()).unwrap_or_else(|error| panic!("{what}: {error}"));
         let tree = place.tree();
         // Past its commit point the newer one was finished, and is not replaced by an older one.
@@ -204,8 +277,8 @@ fn killed_recovery_converges(scene: &Scene, place: &dyn Place) {
     let expected = settled(place.tree());
     restore();
     // Killed before a call is killed after the one before it.
-    with_ends(scene, place, &[End::KilledBefore], |what| {
-        with_ends(scene, place, &[End::KilledBefore], |again| {
+    with_ends(scene, place, NEWER, &[End::KilledBefore], |what| {
+        with_ends(scene, place, NEWER, &[End::KilledBefore], |again| {
             scene.publish("new", "d", storage().as_ref()).unwrap_or_else(|e| panic!("{what}, then {again}: {e}"));
             same(&settled(place.tree()), &expected, &format!("{what}, then {again}"));
         });
@@ -228,7 +301,7 @@ fn another_owner_finishes_what_a_killed_one_began() {
     let scene = Scene::new();
     scene.publish("old", "d", &scene.local()).unwrap();
     let place = OnDisk(&scene);
-    at_every_call(&scene, &place, |what| {
+    at_every_call(&scene, &place, NEWER, |what| {
         scene.publish("new", "e", &scene.local()).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(is(&place.tree(), NEW), "{what}: {:?}", place.tree().keys());
     });
@@ -240,7 +313,7 @@ fn a_strangers_file_is_never_touched() {
     scene.publish("old", "d", &scene.local()).unwrap();
     let place = OnDisk(&scene);
     let stranger = |path: &Path| std::fs::read_to_string(path).is_ok_and(|text| text == "mine");
-    at_every_call(&scene, &place, |what| {
+    at_every_call(&scene, &place, NEWER, |what| {
         // After the crash somebody takes a name that the newer bundle wants, unless it was published there already.
         let taken = place.out().join("new/n.txt");
         if taken.exists() {
