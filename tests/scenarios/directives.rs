@@ -46,6 +46,7 @@ const ALL: &[(&str, Takes, Follow)] = &[
     ("mkdir", Takes::Words, |play, given| told(fs::create_dir_all(&given.paths::<1>(play)?[0]))),
     ("mode", Takes::Words, mode),
     ("move", Takes::Words, rename),
+    ("no-preview", Takes::Text, no_preview),
     ("remove", Takes::Words, remove),
     ("signal", Takes::Words, signal),
     ("snapshot", Takes::Words, snapshot),
@@ -319,6 +320,14 @@ fn tree(play: &mut Play, given: &Given) -> Result<(), String> {
     let [dir] = given.paths(play)?;
     let found: String = told(Snapshot::of(&dir))?.tree().into_iter().map(|line| line + "\n").collect();
     expect::lines("the tree", given.block, &play.scene.hide(found.as_bytes()))
+}
+
+fn no_preview(play: &mut Play, given: &Given) -> Result<(), String> {
+    if given.words.is_empty() {
+        return Err("takes a reason".to_owned());
+    }
+    play.no_preview = true;
+    Ok(())
 }
 
 fn snapshot(play: &mut Play, given: &Given) -> Result<(), String> {

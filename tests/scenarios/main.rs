@@ -4,6 +4,7 @@
 mod directives;
 mod expect;
 mod play;
+mod preview;
 mod scene;
 mod script;
 #[cfg(test)]

@@ -14,6 +14,7 @@ use std::time::Duration;
 use distributor::host::{Cancel, Host, Stream};
 use distributor::timestamp::Timestamp;
 
+use super::preview::{Asked, Preview};
 use super::scene::{Scene, Snapshot};
 use super::script::{Action, Problem, Run, Script, parse};
 use super::{directives, expect, words};
@@ -25,6 +26,8 @@ pub(crate) type Commands = fn(&str) -> Option<Command>;
 
 /// The time at the start of every script.
 const START: &str = "2026-06-04T12:00:00Z";
+/// The program whose dry run stands before each of its runs.
+const PREVIEWED: &str = "distributor-run";
 /// A command that takes longer hangs.
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -36,6 +39,8 @@ pub(crate) struct Play {
     pub(crate) env: BTreeMap<OsString, OsString>,
     pub(crate) signal: Option<u8>,
     pub(crate) snapshot: Option<(PathBuf, Snapshot)>,
+    /// Whether the next command may do other things than its dry run says.
+    pub(crate) no_preview: bool,
     /// Standard output of the last command, and whether a step has looked at it since.
     pub(crate) stdout: Option<String>,
     tokens: Arc<AtomicU64>,
@@ -54,6 +59,10 @@ pub(crate) fn play(text: &str, commands: Commands) -> Result<(), Problem> {
         };
         result.map_err(|problem| (step.line, problem))?;
     }
+    if play.no_preview {
+        let line = script.steps.last().map_or(0, |step| step.line);
+        return Err((line, "no-preview: no command follows".to_owned()));
+    }
     Ok(())
 }
 
@@ -67,6 +76,7 @@ impl Play {
             env: BTreeMap::new(),
             signal: None,
             snapshot: None,
+            no_preview: false,
             stdout: None,
             tokens: Arc::default(),
             commands,
@@ -85,16 +95,41 @@ impl Play {
         let name = words.next().map(|name| String::from_utf8_lossy(&name).into_owned()).unwrap_or_default();
         let args: Vec<OsString> = words.map(OsString::from_vec).collect();
         let command = (self.commands)(&name).ok_or_else(|| format!("no program is called {name:?}"))?;
-        let (out, err) = (Captured::default(), Captured::default());
-        let status = within(LIMIT, command, self.host(args, &out, &err))?;
-        let (stdout, stderr) = (self.scene.hide(&out.bytes()), self.scene.hide(&err.bytes()));
-        let result = judge(run, status, &stdout, &stderr);
-        self.stdout = Some(stdout);
-        result
+        let preview = self.preview(&name, command, &args)?;
+        let done = self.call(command, args, &Arc::clone(&self.tokens))?;
+        let result = judge(run, &done);
+        let stdout = self.stdout.insert(done.stdout);
+        result.and_then(|()| preview.map_or(Ok(()), |preview| preview.holds(stdout)))
     }
 
-    fn host(&mut self, args: Vec<OsString>, out: &Captured, err: &Captured) -> Host {
-        let (now, tokens) = (self.clock.clone(), Arc::clone(&self.tokens));
+    /// The dry run that shows what a run will do, and changes nothing; `None` where there is nothing to hold it against.
+    fn preview(&mut self, name: &str, command: Command, args: &[OsString]) -> Result<Option<Preview>, String> {
+        let previewed = name == PREVIEWED && self.signal.is_none();
+        let differs = std::mem::take(&mut self.no_preview);
+        let Some(asked) = previewed.then(|| Asked::of(args)).flatten() else {
+            return if differs { Err("no-preview: this command has no preview".to_owned()) } else { Ok(None) };
+        };
+        let look = |play: &Play| Snapshot::of(play.scene.root()).map_err(|error| format!("no snapshot: {error}"));
+        let before = look(self)?;
+        // The run gets the ids that it would get without a preview.
+        let tokens = Arc::new(AtomicU64::new(self.tokens.load(Ordering::SeqCst)));
+        let said = self.call(command, asked.dry.clone(), &tokens);
+        let said = said.map_err(|problem| format!("the dry run beforehand: {problem}"))?;
+        let changes = before.differences(&look(self)?);
+        if !changes.is_empty() {
+            return Err(format!("the dry run beforehand changed the scene:{}", expect::block(&changes)));
+        }
+        Ok((!differs).then(|| Preview::new(&asked, said.stdout, said.stderr)))
+    }
+
+    fn call(&mut self, command: Command, args: Vec<OsString>, tokens: &Arc<AtomicU64>) -> Result<Done, String> {
+        let (out, err) = (Captured::default(), Captured::default());
+        let status = within(LIMIT, command, self.host(args, &out, &err, Arc::clone(tokens)))?;
+        Ok(Done { status, stdout: self.scene.hide(&out.bytes()), stderr: self.scene.hide(&err.bytes()) })
+    }
+
+    fn host(&mut self, args: Vec<OsString>, out: &Captured, err: &Captured, tokens: Arc<AtomicU64>) -> Host {
+        let now = self.clock.clone();
         let cancel = Cancel::default();
         if let Some(signal) = self.signal.take() {
             cancel.raise(signal);
@@ -112,11 +147,19 @@ impl Play {
     }
 }
 
+/// What a command did, the scene's directory hidden.
+struct Done {
+    status: u8,
+    stdout: String,
+    stderr: String,
+}
+
 /// Holds what a command did against what was expected of it.
-fn judge(run: &Run, status: u8, stdout: &str, stderr: &str) -> Result<(), String> {
+fn judge(run: &Run, done: &Done) -> Result<(), String> {
+    let Done { status, stdout, stderr } = done;
     let expected = run.status.unwrap_or(0);
     let show = |what, output| format!("\n  {what}:{}", expect::block(&expect::split(output)));
-    if status != expected {
+    if *status != expected {
         let outputs = show("standard output", stdout) + &show("standard error", stderr);
         return Err(format!("exit status\n  expected: {expected}\n  got: {status}{outputs}"));
     }

@@ -99,17 +99,18 @@ impl Snapshot {
     /// What another look found to be different, one line each.
     pub(crate) fn differences(&self, later: &Snapshot) -> Vec<String> {
         let mut lines = Vec::new();
+        let shown = |path: &Path| if path.as_os_str().is_empty() { ".".to_owned() } else { path.display().to_string() };
         for (path, before) in &self.0 {
             match later.0.get(path) {
-                None => lines.push(format!("{}: gone", path.display())),
+                None => lines.push(format!("{}: gone", shown(path))),
                 Some(after) if after != before => {
-                    lines.push(format!("{}: {}", path.display(), before.difference(after)));
+                    lines.push(format!("{}: {}", shown(path), before.difference(after)));
                 }
                 Some(_) => {}
             }
         }
         let new = later.0.keys().filter(|path| !self.0.contains_key(*path));
-        lines.extend(new.map(|path| format!("{}: new", path.display())));
+        lines.extend(new.map(|path| format!("{}: new", shown(path))));
         lines
     }
 

@@ -1,6 +1,8 @@
 //! The runner itself: what it must find, it finds.
 
+use distributor::cli;
 use distributor::host::Host;
+use serde_json::json;
 
 use super::play::{Command, play};
 
@@ -30,8 +32,47 @@ fn puppet(host: &Host) -> u8 {
     0
 }
 
+/// A distributor-run with one bundle and one destination, and a source that can't be read. The name of its
+/// configuration says what its dry run does wrong, or its run.
+fn pretender(host: &Host) -> u8 {
+    let Ok(parsed) = cli::parse(&cli::RUN, &host.args) else { return 2 };
+    let trick = parsed.text(&cli::CONFIG).unwrap().unwrap_or_default();
+    let (mut action, mut code, mut output, mut destination) = ("publish_new", None, "x", "d");
+    match (trick, parsed.has(&cli::DRY_RUN)) {
+        ("writes", true) => std::fs::write(host.resolve("a"), "other").unwrap(),
+        ("panics", true) => panic!("so it looks"),
+        ("mute dry run", true) | ("mute run", false) | ("mute", _) => return 2,
+        ("other action", true) => action = "skip_same",
+        ("other output", true) => output = "y",
+        ("other place", true) => destination = "e",
+        ("other code", true) => (action, code) = ("error", Some("locked")),
+        ("error" | "other code", _) => (action, code) = ("error", Some("no_space")),
+        _ => {}
+    }
+    let token = (host.token)();
+    if parsed.text(&cli::FORMAT).unwrap() == Some("json") {
+        // Bytes written and messages may differ.
+        let record = json!({
+            "destination_id": destination, "bundle_path": "a b", "action": action, "outputs": [output],
+            "bytes_written": host.args.len(), "error": code.map(|code| json!({"code": code, "message": host.args.len()})),
+        });
+        let pipeline = json!({"pipeline_id": "p", "error": null, "destinations": [record]});
+        let gone = json!({"pipeline_id": "q", "error": {"code": "not_found"}, "destinations": []});
+        host.stdout.write(&format!("{}\n", json!({"pipelines": [pipeline, gone]}))).unwrap();
+    } else if !parsed.has(&cli::QUIET) {
+        let about = code.map_or(token, |code| format!("{code}: why"));
+        let line = format!("{action:15}  p/{destination}   a b   {about}\n    a list\n");
+        host.stdout.write(&format!("{line}{:15}  q  not_found: why\n1 published\n", "error")).unwrap();
+    }
+    0
+}
+
 fn commands(name: &str) -> Option<Command> {
-    (name == "puppet").then_some(puppet as Command)
+    match name {
+        "puppet" => Some(puppet),
+        "distributor-run" => Some(pretender),
+        _ => None,
+    }
 }
 
 fn verdict(script: &str) -> Result<(), (usize, String)> {
@@ -181,4 +222,68 @@ fn scenes_hold_links_fifos_directories_and_modes() {
         -- odd\\xff --\n-- big size 70000 mode 0400 --\n-- script --\n$ puppet say x\n\
         mode a 0600\nmode e 0700\nmode big 0400\ntree .\n| a\n| big\n| d/l -> ../a\n| e/\n| odd\\xff\n| p (fifo)\n";
     assert_eq!(verdict(script), Ok(()));
+}
+
+#[test]
+fn a_run_does_what_its_dry_run_said() {
+    holds("$ distributor-run -c honest\n> publish_new[..]  p/d  [..]1\n> ...\n$ puppet world\n> [..]2  None");
+    for run in ["-c honest --format json", "-c error", "-c error --format json -v", "-c mute\nstatus 2"] {
+        holds(&format!("$ distributor-run {run}"));
+    }
+    let differ = "the dry run beforehand and the run differ: ";
+    for (trick, in_text, in_json) in [
+        (
+            "other action",
+            "other records\n  dry run:\n    skip_same  p/d  a b\n    error  q  not_found:\n  run:\n    publish_new ",
+            "p/d  a b: action\n  dry run: \"skip_same\"\n  run: \"publish_new\"",
+        ),
+        (
+            "other place",
+            "other records",
+            "other records\n  dry run:\n    p\n    p/e  a b\n    q\n  run:\n    p\n    p/d",
+        ),
+        ("other code", "other records", "p/d  a b: error\n  dry run: \"locked\"\n  run: \"no_space\""),
+        ("mute run", "the run has no report", "the run has no report"),
+        ("mute dry run", "the dry run has no report", "the dry run has no report"),
+    ] {
+        let status = if trick == "mute run" { "\nstatus 2" } else { "" };
+        let run = format!("$ distributor-run --config '{trick}'");
+        fails(&format!("{run}{status}"), 1, &format!("{differ}{in_text}"));
+        fails(&format!("{run} --format json{status}"), 1, &format!("{differ}{in_json}"));
+        holds(&format!("{run} --quiet{status}"));
+    }
+    holds("$ distributor-run -c 'other output'");
+    fails("$ distributor-run -c 'other output' --format=json", 1, &format!("{differ}p/d  a b: outputs"));
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    for args in ["", " -v", " -q", " --format json"] {
+        fails(&format!("$ distributor-run -c writes{args}"), 1, "changed the scene:\n    a: other content");
+    }
+    fails("$ distributor-run -c panics", 1, "the dry run beforehand: the command panicked: so it looks");
+}
+
+#[test]
+fn not_every_command_has_a_preview() {
+    for args in ["--help", "-V", "--format yaml", "--bogus"] {
+        let status = if args == "--bogus" { "\nstatus 2" } else { "" };
+        holds(&format!("$ distributor-run -c panics -q {args}{status}"));
+    }
+    for args in ["--help", "-V", "--format yaml", "--bogus", "-n", "--dry-run"] {
+        let run = format!("$ distributor-run -c honest {args}");
+        fails(&format!("no-preview why\n{run}"), 2, "no-preview: this command has no preview");
+    }
+    holds("signal 15\n$ distributor-run -c writes");
+    fails("no-preview why\n$ puppet say x", 2, "no-preview: this command has no preview");
+}
+
+#[test]
+fn what_can_not_be_foreseen_has_a_reason() {
+    let run = "$ distributor-run -c 'other action'";
+    holds(&format!("no-preview why it's so\n{run}"));
+    fails(&format!("no-preview why\n{run}\n{run}"), 3, "differ");
+    fails("no-preview why\n$ distributor-run -c writes", 2, "changed the scene");
+    fails(&format!("no-preview\n{run}"), 1, "takes a reason");
+    fails("$ puppet say x\nno-preview why", 2, "no command follows");
 }
