@@ -63,6 +63,11 @@ impl Timestamp {
         self.instant
     }
 
+    /// Whether it is the same instant, written the same.
+    pub fn is_written_as(&self, other: &Timestamp) -> bool {
+        self.instant == other.instant && self.text == other.text
+    }
+
     /// Whether it lies more than a day ahead of `now`.
     pub fn is_far_ahead_of(&self, now: &Timestamp) -> bool {
         self.instant - now.instant > Duration::DAY

@@ -1,7 +1,7 @@
 //! From the configuration to pipelines and places.
 
 use crate::cli::{self, Parsed};
-use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Source, StateMode, Target};
+use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Source, Target};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::Reporter;
@@ -69,9 +69,6 @@ pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>>
     let Target::Local(target) = &destination.target else {
         return refuse(&format!("a destination with backend: {}", destination.target.backend().as_str()));
     };
-    if destination.state_mode != StateMode::SingleOwner {
-        return refuse("state.mode: shared_root");
-    }
     if destination.outputs.policy != OutputPolicy::SourceOnly {
         return refuse(&format!("outputs.policy: {}", destination.outputs.policy.as_str()));
     }

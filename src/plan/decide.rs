@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use super::{Action, Reason};
 use crate::bundle::Manifest;
-use crate::config::{Destination, OnConflict, OnNewer, OnOlder, TakeoverMode};
+use crate::config::{Destination, OnConflict, OnNewer, OnOlder, StateMode, TakeoverMode};
 use crate::error::{Code, Error, Result};
 use crate::names::STATE;
-use crate::state::{Fault, State};
+use crate::state::{Mode, Owner, State};
 
 /// What is to be published, by whom, and under which policies.
 #[derive(Clone, Copy)]
@@ -24,6 +24,17 @@ pub struct Wanted<'a> {
     pub force: bool,
     /// Whether what is there is published again where it is the same.
     pub republish: bool,
+}
+
+impl Wanted<'_> {
+    /// The place of this owner in a state.
+    pub(super) fn own(&self, state: &State) -> Option<usize> {
+        state.owner(self.pipeline_id, &self.destination.id)
+    }
+
+    pub(super) fn is_shared(&self) -> bool {
+        self.destination.state_mode == StateMode::SharedRoot
+    }
 }
 
 /// What the table says.
@@ -50,32 +61,27 @@ impl Decision {
         Decision { forced: Some(code), ..Decision::of(Action::ForceReplace) }
     }
 
-    fn take_over(reason: Reason) -> Decision {
+    pub(super) fn take_over(reason: Reason) -> Decision {
         Decision { takeover: Some(reason), ..Decision::of(Action::ReplaceTakeover) }
     }
 }
 
 /// Decides by the state alone: `None` where there is none, its fault where it is not valid. Whether unmanaged content
 /// lies in the way is for [`super::plan`] to say.
-pub fn decide(wanted: &Wanted<'_>, state: Option<&std::result::Result<State, Fault>>) -> Result<Decision> {
+pub fn decide(wanted: &Wanted<'_>, state: Option<&std::result::Result<State, String>>) -> Result<Decision> {
     match state {
         None => Ok(Decision::of(Action::PublishNew)),
-        Some(Err(Fault::Invalid(fault))) => conflict(
+        Some(Err(fault)) => conflict(
             wanted,
             Error::new(Code::InvalidState, format!("invalid state file {STATE}: {fault}")),
             "restore it from a backup, or move it and its outputs aside and publish anew",
         ),
-        Some(Err(Fault::SharedRoot)) => conflict(
-            wanted,
-            Error::new(Code::StateModeMismatch, "the destination is a shared root, and a single owner is configured"),
-            "choose another path, or set state.mode: shared_root",
-        ),
-        Some(Ok(state)) => compare(wanted, state),
+        Some(Ok(state)) => by_mode(wanted, state),
     }
 }
 
 /// A conflict is an error, unless the policy lets it go and the operator says so.
-fn conflict(wanted: &Wanted<'_>, error: Error, cure: &str) -> Result<Decision> {
+pub(super) fn conflict(wanted: &Wanted<'_>, error: Error, cure: &str) -> Result<Decision> {
     let replace = wanted.destination.transfer.on_conflict == OnConflict::Replace;
     match (wanted.force, replace) {
         (true, true) => Ok(Decision::forced(error.code)),
@@ -87,31 +93,58 @@ fn conflict(wanted: &Wanted<'_>, error: Error, cure: &str) -> Result<Decision> {
     }
 }
 
-fn compare(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
-    let takeover = wanted.destination.takeover;
-    if state.pipeline_id != wanted.pipeline_id || state.destination_id != wanted.destination.id {
-        if takeover == TakeoverMode::Managed {
-            return Ok(Decision::take_over(Reason::Identity));
+fn by_mode(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
+    let own = wanted.own(state).and_then(|at| state.owners.get(at));
+    match (wanted.is_shared(), state.mode, own) {
+        (false, Mode::SingleOwner, None) => another(wanted, state),
+        (false, Mode::SingleOwner, Some(own)) | (true, _, Some(own)) => by_source(wanted, own),
+        (true, Mode::SharedRoot, None) => Ok(Decision::of(Action::PublishNew)),
+        (true, Mode::SingleOwner, None) => {
+            let message = format!("the destination is not shared, it belongs to {}", named(state));
+            let cure = "choose another path, or let its owner publish there with state.mode: shared_root first";
+            conflict(wanted, Error::new(Code::StateModeMismatch, message), cure)
         }
-        let message =
-            format!("the destination belongs to pipeline {}, destination {}", state.pipeline_id, state.destination_id);
-        let cure = "choose another path, or set takeover.mode: managed to take it over";
-        return conflict(wanted, Error::new(Code::IdentityMismatch, message), cure);
-    }
-    if state.manifest.id != wanted.manifest.id {
-        if takeover != TakeoverMode::Never {
-            return Ok(Decision::take_over(Reason::Source));
+        (false, Mode::SharedRoot, _) => {
+            let message =
+                format!("the destination is a shared root of {}, and a single owner is configured", named(state));
+            let cure = "choose another path, or set state.mode: shared_root";
+            conflict(wanted, Error::new(Code::StateModeMismatch, message), cure)
         }
-        let message =
-            format!("the destination holds source id {}, the bundle is {}", state.manifest.id, wanted.manifest.id);
-        let cure = "choose another path, or set takeover.mode: source to replace it";
-        return conflict(wanted, Error::new(Code::SourceMismatch, message), cure);
     }
-    by_age(wanted, state)
 }
 
-fn by_age(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
-    let (there, here) = (&state.manifest, wanted.manifest);
+/// The owners in words.
+fn named(state: &State) -> String {
+    match state.owners.as_slice() {
+        [one] => format!("pipeline {}, destination {}", one.pipeline_id, one.destination_id),
+        owners => format!("{} owners", owners.len()),
+    }
+}
+
+/// A single owner, and it is another one.
+fn another(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
+    if wanted.destination.takeover == TakeoverMode::Managed {
+        return Ok(Decision::take_over(Reason::Identity));
+    }
+    let message = format!("the destination belongs to {}", named(state));
+    let cure = "choose another path, or set takeover.mode: managed to take it over";
+    conflict(wanted, Error::new(Code::IdentityMismatch, message), cure)
+}
+
+fn by_source(wanted: &Wanted<'_>, own: &Owner) -> Result<Decision> {
+    if own.manifest.id == wanted.manifest.id {
+        return by_age(wanted, &own.manifest);
+    }
+    if wanted.destination.takeover != TakeoverMode::Never {
+        return Ok(Decision::take_over(Reason::Source));
+    }
+    let message = format!("the destination holds source id {}, the bundle is {}", own.manifest.id, wanted.manifest.id);
+    let cure = "choose another path, or set takeover.mode: source to replace it";
+    conflict(wanted, Error::new(Code::SourceMismatch, message), cure)
+}
+
+fn by_age(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
+    let here = wanted.manifest;
     if there.matches(here) {
         let again = wanted.dirty || wanted.republish;
         return Ok(Decision::of(if again { Action::Republish } else { Action::SkipSame }));

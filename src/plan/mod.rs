@@ -1,7 +1,9 @@
 //! Decisions and plans: values in, a [`Plan`] out. Nothing here reads, writes or asks the time.
 
 mod decide;
+mod layout;
 mod publish;
+mod record;
 mod refuse;
 mod survey;
 #[cfg(test)]
@@ -10,7 +12,7 @@ mod tests;
 use serde::{Serialize, Serializer};
 
 pub use decide::{Decision, Wanted, decide};
-pub use publish::{Change, Forced, Owner, Plan, Planned, difference, paths, plan};
+pub use publish::{Change, Forced, Outgoing, Plan, Planned, difference, paths, plan};
 pub use survey::{Sight, Survey};
 
 /// What is done at a destination.
@@ -71,6 +73,8 @@ pub enum Reason {
     Identity,
     /// Its state names another source id.
     Source,
+    /// A planned path belongs to another owner of the shared root.
+    OutputOwner,
 }
 
 impl Reason {
@@ -79,6 +83,7 @@ impl Reason {
         match self {
             Reason::Identity => "identity",
             Reason::Source => "source",
+            Reason::OutputOwner => "output_owner",
         }
     }
 }

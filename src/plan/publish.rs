@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Serialize, Serializer};
 
-use super::decide::{Decision, Wanted};
-use super::survey::{Survey, within};
-use super::{Action, refuse};
-use crate::config::Reconciliation;
+use super::decide::{Decision, Wanted, conflict};
+use super::layout::{Staying, lay_out};
+use super::survey::Survey;
+use super::{Action, Reason, refuse};
+use crate::config::{Reconciliation, TakeoverMode};
 use crate::error::Result;
 use crate::journal::Operation;
-use crate::path::{self, RawPath, RelPath};
-use crate::state::{OutputRecord, State};
-use crate::timestamp::Timestamp;
+use crate::path::{RawPath, RelPath};
+use crate::state::{OutputRecord, Owner, State};
 use crate::transform::{Output, Outputs};
 
 /// What happens to an output's path.
@@ -61,6 +61,8 @@ pub struct Plan {
     pub outputs: Vec<Planned>,
     /// The records of outputs that stay and are not written.
     pub retained: Vec<OutputRecord>,
+    /// The records of other owners, which stay.
+    pub others: Vec<OutputRecord>,
     /// What stands in the way of a new output, by type or by case, and goes: deleted first.
     pub in_the_way: Vec<RawPath>,
     /// What the destination no longer has: deleted last.
@@ -83,12 +85,14 @@ pub struct Forced {
     /// What nobody recorded, in byte order.
     pub unmanaged: Vec<RawPath>,
     /// Whose outputs go.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<Outgoing>,
+    /// The outputs of others, and whose they are.
+    pub theirs: BTreeMap<RawPath, String>,
 }
 
-/// An owner at a destination.
+/// An owner whose outputs go.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Owner {
+pub struct Outgoing {
     /// The pipeline.
     pub pipeline_id: String,
     /// The destination of it.
@@ -126,44 +130,6 @@ impl Plan {
         operations.extend(self.emptied.iter().map(remove_dir));
         operations
     }
-
-    /// The state that stands once the plan is carried out at `now`. A forced replacement starts a new one.
-    pub fn state(&self, wanted: &Wanted<'_>, old: Option<&State>, now: &Timestamp) -> State {
-        let old = old.filter(|_| self.force.is_none());
-        let records = old.map(State::by_path).unwrap_or_default();
-        let written = self.outputs.iter().map(|planned| {
-            let created = records.get(&planned.output.path).map_or(now, |record| &record.created_at);
-            record(&planned.output, created.clone(), now.clone())
-        });
-        let mut outputs: Vec<OutputRecord> = written.chain(self.retained.iter().cloned()).collect();
-        outputs.sort_unstable_by(|a, b| a.path.cmp(&b.path));
-        State {
-            distributor_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
-            pipeline_id: wanted.pipeline_id.to_owned(),
-            destination_id: wanted.destination.id.clone(),
-            published_at: now.clone(),
-            created_at: old.map_or(now, |state| &state.created_at).clone(),
-            updated_at: now.clone(),
-            reconciliation: wanted.destination.reconciliation.as_str().to_owned(),
-            manifest: wanted.manifest.clone(),
-            primary_url: self.primary_url.clone(),
-            outputs,
-        }
-    }
-}
-
-fn record(output: &Output, created_at: Timestamp, updated_at: Timestamp) -> OutputRecord {
-    OutputRecord {
-        path: output.path.clone(),
-        kind: output.kind,
-        source_path: output.source_path.clone(),
-        transform: output.transform.map(ToOwned::to_owned),
-        url: output.url.clone(),
-        sha256: output.sha256,
-        size: output.size,
-        created_at,
-        updated_at,
-    }
 }
 
 /// The paths of outputs.
@@ -180,129 +146,84 @@ pub fn plan(
     old: Option<&State>,
     survey: &Survey<'_>,
 ) -> Result<Plan> {
+    let planned = survey.planned();
+    let (own, others) = stand(wanted, old);
     let merges = |decision: &Decision| {
         wanted.destination.reconciliation == Reconciliation::Merge
             && matches!(decision.action, Action::ReplaceOlder | Action::Republish)
     };
+    let (taken, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|record| planned.contains(&record.path));
+    if let (Some(old), false) = (old, taken.is_empty()) {
+        decision = take(wanted, decision, &taken, old)?;
+    }
     if decision.action != Action::ForceReplace {
-        let refusal = if merges(&decision) { refuse::blocking(survey) } else { refuse::unmanaged(survey) };
-        match refusal {
+        let some = wanted.is_shared() || merges(&decision);
+        match if some { refuse::blocking(survey) } else { refuse::unmanaged(survey) } {
             Err(error) if wanted.force => decision = Decision::forced(error.code),
             refusal => refusal?,
         }
     }
-    let force = decision.action == Action::ForceReplace;
-    if force {
+    if decision.action == Action::ForceReplace {
         refuse::out_of_reach(survey)?;
+        return Ok(lay_out(decision, outputs, survey, Staying::default(), Some(forced(wanted, old, survey))));
     }
     refuse::managed_below(survey)?;
-    let mut retained = Vec::new();
-    if merges(&decision) {
-        let stays = |record: &&OutputRecord| {
-            !survey.planned().contains(&record.path) && survey.managed_above(record.path.as_str()).is_none()
-        };
-        retained = old.into_iter().flat_map(|state| &state.outputs).filter(stays).cloned().collect();
-        refuse::collision(survey.planned(), &retained)?;
-    }
-    Ok(lay_out(decision, outputs, retained, survey, force.then(|| forced(old, survey))))
-}
-
-fn forced(old: Option<&State>, survey: &Survey<'_>) -> Forced {
-    let owner = |state: &State| Owner {
-        pipeline_id: state.pipeline_id.clone(),
-        destination_id: state.destination_id.clone(),
-        outputs: state.outputs.len(),
+    let stays = |record: &&OutputRecord| {
+        !planned.contains(&record.path) && survey.managed_above(record.path.as_str()).is_none()
     };
-    Forced { unmanaged: survey.kept.keys().cloned().collect(), owners: old.map(owner).into_iter().collect() }
+    let retained: Vec<&OutputRecord> = own.into_iter().filter(|_| merges(&decision)).filter(stays).collect();
+    let all: Vec<&OutputRecord> = retained.iter().chain(&others).copied().collect();
+    refuse::collision(planned, &all, old)?;
+    let staying =
+        Staying { retained: retained.into_iter().cloned().collect(), others: others.into_iter().cloned().collect() };
+    Ok(lay_out(decision, outputs, survey, staying, None))
 }
 
-/// Puts what is written and what goes in the order in which it is done.
-fn lay_out(
-    decision: Decision,
-    outputs: Outputs,
-    retained: Vec<OutputRecord>,
-    survey: &Survey<'_>,
-    force: Option<Forced>,
-) -> Plan {
-    let planned = survey.planned();
-    // What is recorded and not there needs no deleting; what lies in a directory with a state of its own is not ours any
-    // more, whatever was recorded before. By path, with whether it is a regular file.
-    let mut there: BTreeMap<RawPath, bool> = survey.present.iter().map(|path| (path.into(), true)).collect();
-    if force.is_some() {
-        there.extend(survey.kept.iter().map(|(raw, path)| (raw.clone(), path.is_some())));
+/// The records that this publication may replace, and those of other owners. A single owner may replace them all, and
+/// has been told so where they are another one's.
+fn stand<'a>(wanted: &Wanted<'_>, old: Option<&'a State>) -> (Vec<&'a OutputRecord>, Vec<&'a OutputRecord>) {
+    let Some(old) = old else { return (Vec::new(), Vec::new()) };
+    let own = wanted.own(old);
+    old.outputs.iter().partition(|record| !wanted.is_shared() || Some(record.owner) == own)
+}
+
+/// Paths that are planned and belong to others: taken over where that is configured.
+fn take(wanted: &Wanted<'_>, decision: Decision, taken: &[&OutputRecord], old: &State) -> Result<Decision> {
+    match (decision.action, wanted.destination.takeover) {
+        (Action::ForceReplace | Action::ReplaceTakeover, TakeoverMode::Managed) | (Action::ForceReplace, _) => {
+            Ok(decision)
+        }
+        (_, TakeoverMode::Managed) => Ok(Decision::take_over(Reason::OutputOwner)),
+        _ => {
+            let cure = "write to another path, use a destination of its own, or set takeover.mode: managed";
+            conflict(wanted, refuse::owned(taken, old), cure)
+        }
     }
-    for record in &retained {
-        there.remove(&RawPath::from(&record.path));
-    }
-    let replaced = |output: &Output| there.get(&RawPath::from(&output.path)).copied().unwrap_or_default();
-    let stays = |path: &RawPath, regular: bool| regular && is_planned(planned, path);
-    let gone = there.iter().filter(|(path, regular)| !stays(path, **regular)).map(|(path, _)| path.clone());
-    let collides = colliding(planned);
-    let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.partition(|path| collides(path));
-    let clear_dirs: Vec<RawPath> =
-        survey.directories.iter().filter(|dir| within(dir, planned)).rev().cloned().collect();
-    // Where a directory gives way to an output it is gone before that output comes.
-    let emptied = if force.is_some() {
-        let goes = |dir: &&RawPath| !within(dir, planned) && !survey.is_needed(dir);
-        survey.directories.iter().filter(goes).rev().cloned().collect()
-    } else {
-        let above: BTreeSet<&[u8]> = in_the_way.iter().chain(&dropped).flat_map(RawPath::ancestors).collect();
-        above.into_iter().rev().map(|dir| dir.to_vec().into()).filter(|dir| !within(dir, planned)).collect()
+}
+
+fn forced(wanted: &Wanted<'_>, old: Option<&State>, survey: &Survey<'_>) -> Forced {
+    let owners = old.into_iter().flat_map(|old| old.owners.iter().enumerate());
+    let owner = |(at, owner): (usize, &Owner)| Outgoing {
+        pipeline_id: owner.pipeline_id.clone(),
+        destination_id: owner.destination_id.clone(),
+        outputs: old.map_or(0, |old| old.outputs.iter().filter(|record| record.owner == at).count()),
     };
-    let needed: BTreeSet<&str> = planned.iter().flat_map(RelPath::ancestors).collect();
-    let missing = needed.into_iter().filter(|dir| !survey.directories.contains(&RawPath::from(*dir)));
-    Plan {
-        make_dirs: missing.map(ToOwned::to_owned).collect(),
-        primary_url: outputs.primary_url.clone(),
-        outputs: in_order(outputs, replaced),
-        decision,
-        retained,
-        in_the_way,
-        dropped,
-        clear_dirs,
-        emptied,
-        force,
+    let own = old.and_then(|old| wanted.own(old));
+    let theirs = old.into_iter().flat_map(|old| &old.outputs).filter(|record| Some(record.owner) != own);
+    let whose = |record: &OutputRecord| Some(((&record.path).into(), refuse::label(old?.owners.get(record.owner)?)));
+    Forced {
+        unmanaged: survey.kept.keys().cloned().collect(),
+        owners: owners.map(owner).collect(),
+        theirs: theirs.filter_map(whose).collect(),
     }
-}
-
-fn is_planned(planned: &BTreeSet<RelPath>, path: &RawPath) -> bool {
-    std::str::from_utf8(path.as_bytes()).is_ok_and(|path| planned.contains(path))
-}
-
-/// Whether a path that goes has to go before the planned ones can come: it is one of them and no file, is a directory of
-/// one, lies below one, or is one where case does not count.
-pub(super) fn colliding(planned: &BTreeSet<RelPath>) -> impl Fn(&RawPath) -> bool {
-    let folded: BTreeSet<String> = planned.iter().map(|path| path::fold(path.as_str())).collect();
-    let directories: BTreeSet<String> =
-        folded.iter().flat_map(|path| path::ancestors(path)).map(ToOwned::to_owned).collect();
-    move |path| {
-        let name = path::fold(&String::from_utf8_lossy(path.as_bytes()));
-        folded.contains(&name)
-            || directories.contains(&name)
-            || path::ancestors(&name).any(|above| folded.contains(above))
-    }
-}
-
-fn in_order(outputs: Outputs, replaced: impl Fn(&Output) -> bool) -> Vec<Planned> {
-    let primary = outputs.primary;
-    let mut planned: Vec<Planned> =
-        outputs.list.into_iter().map(|output| Planned { replaces: replaced(&output), output }).collect();
-    let is_html = |path: &RelPath| {
-        let extension = path.file_name().rsplit_once('.').map(|(_, extension)| extension);
-        extension.is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"))
-    };
-    planned.sort_by(|a, b| {
-        let rank = |p: &Planned| (primary.as_ref() == Some(&p.output.path), is_html(&p.output.path));
-        rank(a).cmp(&rank(b)).then_with(|| a.output.path.cmp(&b.output.path))
-    });
-    planned
 }
 
 /// What of a destination that is skipped as the same would be made otherwise today, in words; `None` where nothing would.
 /// Records that are missing are no reason, as long as there are others of their kind.
-pub fn difference(outputs: &Outputs, state: &State) -> Option<String> {
-    let records = state.by_path();
-    let kinds: BTreeSet<_> = state.outputs.iter().map(|record| record.kind).collect();
+pub fn difference(wanted: &Wanted<'_>, outputs: &Outputs, state: &State) -> Option<String> {
+    let (own, _) = stand(wanted, Some(state));
+    let kinds: BTreeSet<_> = own.iter().map(|record| record.kind).collect();
+    let records: BTreeMap<&RelPath, &OutputRecord> = own.into_iter().map(|record| (&record.path, record)).collect();
     let differs = |output: &&Output| match records.get(&output.path) {
         Some(record) => {
             record.kind != output.kind

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use super::survey::{Found, Survey};
+use super::survey::{Found, NAMED, Survey};
 use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
-use crate::state::OutputRecord;
+use crate::state::{OutputRecord, Owner, State};
 
 const ASIDE: &str = "move it aside, choose another path, or preview with --dry-run --force";
 
@@ -67,22 +67,37 @@ pub(super) fn managed_below(survey: &Survey<'_>) -> Result<()> {
     }
 }
 
-/// Outputs that are a directory of a retained one, or the other way round.
-pub(super) fn collision(planned: &BTreeSet<RelPath>, retained: &[OutputRecord]) -> Result<()> {
-    let all: Vec<&str> = {
-        let both: BTreeSet<&str> =
-            planned.iter().map(RelPath::as_str).chain(retained.iter().map(|record| record.path.as_str())).collect();
-        both.into_iter().collect()
-    };
-    match path::nested(&all).first() {
-        None => Ok(()),
-        Some(clash) => {
-            let (first, second) = (clash.first, clash.second);
-            let (new, old) = if planned.contains(first) { (first, second) } else { (second, first) };
-            let message =
-                format!("{new}: the retained output {old} can't stand beside it: one is a directory of the other");
-            Err(Error::new(Code::OutputCollision, message)
-                .hint("set reconciliation.mode: replace, or rename one of the two in the source"))
-        }
-    }
+/// Outputs that are a directory of one that stays, or the other way round.
+pub(super) fn collision(planned: &BTreeSet<RelPath>, staying: &[&OutputRecord], old: Option<&State>) -> Result<()> {
+    let both: BTreeSet<&str> =
+        planned.iter().map(RelPath::as_str).chain(staying.iter().map(|record| record.path.as_str())).collect();
+    let all: Vec<&str> = both.into_iter().collect();
+    let clashes = path::nested(&all);
+    let Some(clash) = clashes.first() else { return Ok(()) };
+    let (new, kept) =
+        if planned.contains(clash.first) { (clash.first, clash.second) } else { (clash.second, clash.first) };
+    let record = staying.iter().find(|record| record.path.as_str() == kept);
+    let owner = record.and_then(|record| old?.owners.get(record.owner));
+    let whose = owner.map_or(String::new(), |owner| format!(" of {}", label(owner)));
+    let message = format!("{new}: the output {kept}{whose} stays, and one is a directory of the other");
+    Err(Error::new(Code::OutputCollision, message)
+        .hint("rename one of the two in its source, or choose another path for one of the two"))
+}
+
+/// Outputs whose paths belong to other owners.
+pub(super) fn owned(taken: &[&OutputRecord], old: &State) -> Error {
+    let owner = |record: &OutputRecord| old.owners.get(record.owner).map_or(String::new(), label);
+    let lines = taken.iter().take(NAMED).map(|record| {
+        let message = format!("{}: belongs to {}", record.path, owner(record));
+        Detail::new(Code::PathOwnedByOther, message, Some(record.path.to_string()))
+    });
+    let detail: Vec<Detail> = lines.collect();
+    let more = if taken.len() > 1 { format!(" (and {} more)", taken.len() - 1) } else { String::new() };
+    let message = detail.first().map_or(String::new(), |first| format!("{}{more}", first.message));
+    Error::new(Code::PathOwnedByOther, message).detail(detail)
+}
+
+/// An owner, as messages name it.
+pub(super) fn label(owner: &Owner) -> String {
+    format!("{}/{}", owner.pipeline_id, owner.destination_id)
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
-use super::publish::{Plan, colliding, paths, plan};
+use super::layout::colliding;
+use super::publish::{Plan, paths, plan};
 use super::{Action, Decision, Sight, Survey, Wanted};
 use crate::config::{self, Destination};
 use crate::digest::Digest;
@@ -82,7 +83,7 @@ impl Case<'_> {
         let wanted = Wanted {
             pipeline_id: "p",
             destination: &destination,
-            manifest: &state.manifest,
+            manifest: &state.owners[0].manifest,
             dirty: false,
             force: self.force,
             republish: false,

@@ -14,7 +14,7 @@ use crate::journal::{self, Journal, Phase};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{BundlePath, RESERVED, RelPath};
 use crate::plan::{self, Action, Decision, Plan, Sight, Survey, Wanted, decide};
-use crate::state::{self, Fault, State};
+use crate::state::{self, State};
 use crate::storage::{Guard, Scope, Stage, Storage, Version};
 use crate::timestamp::Timestamp;
 use crate::transform;
@@ -63,7 +63,7 @@ pub struct Published {
 /// The state of a destination as it was read.
 struct ReadState {
     version: Option<Version>,
-    parsed: Option<std::result::Result<State, Fault>>,
+    parsed: Option<std::result::Result<State, String>>,
 }
 
 impl ReadState {
@@ -172,7 +172,7 @@ impl Publication<'_> {
     fn skipped(&self, decision: Decision, read: &ReadState, warnings: &mut Vec<Warning>) -> Published {
         if let (Action::SkipSame, Some(state)) = (decision.action, read.valid()) {
             let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
-            if let Some(difference) = plan::difference(&outputs, state) {
+            if let Some(difference) = plan::difference(&self.wanted, &outputs, state) {
                 let message = format!("{}: {difference}: publish it again with --republish", self.target.describe());
                 warnings.push(Warning::new(Code::OutputsDiffer, message));
             }
@@ -231,9 +231,9 @@ fn not_a_place(error: Error) -> Error {
     Error { code, ..error }
 }
 
-fn parse_state(bytes: &[u8]) -> std::result::Result<State, Fault> {
+fn parse_state(bytes: &[u8]) -> std::result::Result<State, String> {
     if bytes.len() as u64 > state::MAX_BYTES {
-        return Err(Fault::Invalid(format!("larger than {} bytes", state::MAX_BYTES)));
+        return Err(format!("larger than {} bytes", state::MAX_BYTES));
     }
     State::parse(bytes)
 }

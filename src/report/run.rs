@@ -1,6 +1,6 @@
 //! What distributor-run reports.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::text::{Text, count, list, size};
 use super::{Failure, Status};
 use crate::error::Code;
 use crate::path::{RawPath, escape};
-use crate::plan::{Action, Change, Forced, Owner, Plan, Planned};
+use crate::plan::{Action, Change, Forced, Outgoing, Plan, Planned};
 use crate::publish::Published;
 use crate::state::OutputRecord;
 
@@ -94,7 +94,10 @@ pub struct Force {
     /// The paths that nobody recorded.
     pub unmanaged: Vec<String>,
     /// Whose outputs go.
-    pub owners: Vec<Owner>,
+    pub owners: Vec<Outgoing>,
+    #[serde(skip)]
+    /// The outputs of others, and whose they are.
+    pub theirs: BTreeMap<String, String>,
 }
 
 /// A takeover.
@@ -188,6 +191,7 @@ impl Force {
             instead_of: instead_of.map_or("", Code::as_str),
             unmanaged: forced.unmanaged.iter().map(RawPath::text).collect(),
             owners: forced.owners.clone(),
+            theirs: forced.theirs.iter().map(|(path, whose)| (path.text(), whose.clone())).collect(),
         }
     }
 }
@@ -297,7 +301,11 @@ fn cure(out: &mut String, indent: usize, error: &Failure) {
 
 fn changes(record: &DestinationRecord) -> Vec<String> {
     let unmanaged: BTreeSet<&String> = record.force.iter().flat_map(|force| &force.unmanaged).collect();
-    let whose = |path: &String| if unmanaged.contains(path) { "  (not managed)" } else { "" };
+    let whose = |path: &String| match record.force.as_ref().and_then(|force| force.theirs.get(path)) {
+        Some(owner) => format!("  (of {owner})"),
+        None if unmanaged.contains(path) => "  (not managed)".to_owned(),
+        None => String::new(),
+    };
     let line = |what: &str, path: &String| format!("{what:9}  {}{}", escape(path.as_bytes()), whose(path));
     // What goes is what an operator looks for first.
     let deleted = record.deleted.iter().map(|path| line("delete", path));

@@ -2,8 +2,10 @@
 
 mod json;
 mod record;
+mod shared;
+mod single;
 
-pub use record::{Fault, OutputKind, OutputRecord, State};
+pub use record::{Mode, OutputKind, OutputRecord, Owner, SourceIdentity, State};
 
 /// The largest state file, in bytes.
 pub const MAX_BYTES: u64 = 128 * 1024 * 1024;

@@ -1,6 +1,7 @@
 //! The state of one destination bundle path.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -16,15 +17,6 @@ pub enum OutputKind {
     Source,
     /// Made from a source file by a transform.
     Generated,
-}
-
-/// Why a state file is not a state that can be gone by.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// It breaks a rule.
-    Invalid(String),
-    /// It has several owners.
-    SharedRoot,
 }
 
 /// A managed output.
@@ -51,29 +43,77 @@ pub struct OutputRecord {
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
+    /// Whose it is: the place of its owner in [`State::owners`].
+    #[serde(skip)]
+    pub owner: usize,
+    /// The source that it comes from, where the state says so of each output.
+    #[serde(skip)]
+    pub source: Option<Arc<SourceIdentity>>,
 }
 
-/// The state of a destination with one owner: schema version 2.
+/// A source, in short.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceIdentity {
+    /// Its id.
+    pub id: String,
+    /// Its content digest.
+    pub digest: Digest,
+    /// When it was made.
+    pub created: Timestamp,
+}
+
+impl From<&Manifest> for SourceIdentity {
+    fn from(manifest: &Manifest) -> SourceIdentity {
+        SourceIdentity { id: manifest.id.clone(), digest: manifest.digest, created: manifest.created.clone() }
+    }
+}
+
+/// How many owners a state has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// One: schema version 2.
+    SingleOwner,
+    /// Several: schema version 3.
+    SharedRoot,
+}
+
+/// Who publishes here, and what it published last.
 #[derive(Clone, Debug)]
-pub struct State {
-    /// The version of the program that wrote it.
-    pub distributor_version: Option<String>,
-    /// The pipeline that owns it.
+pub struct Owner {
+    /// The pipeline.
     pub pipeline_id: String,
     /// The destination of that pipeline.
     pub destination_id: String,
-    /// When it was last published to.
+    /// `replace` or `merge`.
+    pub reconciliation: String,
+    /// The manifest of the bundle that it published last.
+    pub manifest: Manifest,
+    /// Its public URL to start reading at.
+    pub primary_url: Option<String>,
+}
+
+impl Owner {
+    /// Whether it is this destination of this pipeline.
+    pub fn is(&self, pipeline_id: &str, destination_id: &str) -> bool {
+        self.pipeline_id == pipeline_id && self.destination_id == destination_id
+    }
+}
+
+/// The state of a destination.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// How many owners it has.
+    pub mode: Mode,
+    /// The version of the program that wrote it.
+    pub distributor_version: Option<String>,
+    /// When it was last published to. Not written for a shared root.
     pub published_at: Timestamp,
     /// When this state was first written.
     pub created_at: Timestamp,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// `replace` or `merge`.
-    pub reconciliation: String,
-    /// The manifest of the bundle that is published.
-    pub manifest: Manifest,
-    /// The public URL to start reading at.
-    pub primary_url: Option<String>,
+    /// The owners: one, unless it is a shared root.
+    pub owners: Vec<Owner>,
     /// What is managed.
     pub outputs: Vec<OutputRecord>,
 }
@@ -82,5 +122,10 @@ impl State {
     /// The records by their paths.
     pub fn by_path(&self) -> BTreeMap<&RelPath, &OutputRecord> {
         self.outputs.iter().map(|record| (&record.path, record)).collect()
+    }
+
+    /// The place of this owner in [`State::owners`].
+    pub fn owner(&self, pipeline_id: &str, destination_id: &str) -> Option<usize> {
+        self.owners.iter().position(|owner| owner.is(pipeline_id, destination_id))
     }
 }

@@ -205,7 +205,7 @@ pub trait Storage: Send + Sync {
     /// it, `waiting` is asked with the time waited so far; its error ends the wait. `holder` is left for others to read.
     fn lock(&self, holder: &[u8], waiting: &dyn Fn(Duration) -> Result<()>) -> Result<Box<dyn Guard>>;
 
-    /// Whether somebody holds the lock now.
+    /// Whether somebody holds the lock now; an error where it could not be taken because of what stands at its name.
     fn is_locked(&self) -> Result<bool>;
 
     /// Removes stages, and files on their way to a name of ours, that no journal in `keep` knows. Only under the lock.

@@ -49,10 +49,14 @@ impl Local {
     fn not_locked(&self, error: &io::Error) -> Error {
         // A link, a FIFO, a directory: what was opened, or was not, can't be locked.
         if [Errno::LOOP, Errno::ISDIR].iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error())) {
-            let message = format!("{}/{LOCK}: not a regular file", self.describe_place());
-            return Error::new(Code::NotARegularFile, message).hint("move it aside, then run again");
+            return self.no_lock_file();
         }
         self.fail(LOCK, error)
+    }
+
+    pub(super) fn no_lock_file(&self) -> Error {
+        let message = format!("{}/{LOCK}: not a regular file", self.describe_place());
+        Error::new(Code::NotARegularFile, message).hint("move it aside, then run again")
     }
 
     fn attempt(&self, holder: &[u8], made: &mut usize) -> io::Result<Option<File>> {

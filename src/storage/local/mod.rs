@@ -75,7 +75,7 @@ impl Local {
         match self.open() {
             Ok(dir) => Ok(Some(self.remember(dir))),
             // A link that leads nowhere is there, and no directory can be made of it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.root.is_symlink() && !self.root.exists() => {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && leads_nowhere(&self.root) => {
                 Err(self.fail("", &rustix::io::Errno::NOTDIR.into()))
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
@@ -228,7 +228,7 @@ impl Storage for Local {
         let Some(dir) = self.try_dir()? else { return Ok(false) };
         match dir.open_file(LOCK) {
             Ok(Some(file)) => Dir::is_locked(&file).map_err(|error| self.fail(LOCK, &error)),
-            Ok(None) => Ok(false),
+            Ok(None) => Err(self.no_lock_file()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(self.fail(LOCK, &error)),
         }
@@ -361,6 +361,12 @@ impl<'a> Parents<'a> {
         }
         self.open.get(parent).ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+}
+
+/// Whether the first thing that is there of a path, from below, is a link to nothing.
+fn leads_nowhere(path: &Path) -> bool {
+    let there = path.ancestors().find(|path| path.is_symlink() || path.exists());
+    there.is_some_and(|path| !path.exists())
 }
 
 /// Splits a path that must exist into an existing directory and the levels that are missing below it.
