@@ -8,5 +8,6 @@ mod memory;
 mod mortal;
 mod races;
 mod scene;
+mod shared;
 mod sweep;
 mod told;

@@ -60,6 +60,11 @@ const CONFIG: &str = "pipelines:
       - {id: m, backend: local, path: out-m, reconciliation: {mode: merge}}
 ";
 
+/// The owners of a shared root, and two bundles of each.
+pub(crate) const OWNERS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
+pub(crate) const FIRST: [&str; 8] = ["1/s0", "1/s1", "1/s2", "1/s3", "1/s4", "1/s5", "1/s6", "1/s7"];
+pub(crate) const SECOND: [&str; 8] = ["2/s0", "2/s1", "2/s2", "2/s3", "2/s4", "2/s5", "2/s6", "2/s7"];
+
 pub(crate) struct Scene {
     pub(crate) dir: tempfile::TempDir,
     config: Config,
@@ -71,15 +76,26 @@ impl Scene {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let world = config::World { home: None, state_directory: None, read: &|path| std::fs::read(path) };
-        let (config, _) = config::parse(CONFIG.as_bytes(), &dir.path().join("site.yml"), &world).unwrap();
+        let shared = OWNERS
+            .map(|id| format!("      - {{id: {id}, backend: local, path: out-s, state: {{mode: shared_root}}}}\n"));
+        let text = CONFIG.to_owned() + &shared.concat();
+        let (config, _) = config::parse(text.as_bytes(), &dir.path().join("site.yml"), &world).unwrap();
         let scene = Scene { dir, config };
         scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
         scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
         scene.bundle("more", MORE, "2026-06-03T00:00:00Z");
+        for (owner, (first, second)) in OWNERS.iter().zip(FIRST.iter().zip(SECOND)) {
+            let paths =
+                [format!("{owner}.html"), format!("{owner}/a"), format!("common/{owner}"), format!("{owner}-old")];
+            let files: Vec<(&str, &str)> = paths.iter().map(|path| (path.as_str(), *first)).collect();
+            scene.bundle(first, &files, "2026-06-01T00:00:00Z");
+            let files: Vec<(&str, &str)> = files[..3].iter().map(|(path, _)| (*path, second)).collect();
+            scene.bundle(second, &files, "2026-06-02T00:00:00Z");
+        }
         scene
     }
 
-    fn bundle(&self, name: &str, files: Files, created: &str) {
+    fn bundle(&self, name: &str, files: &[(&str, &str)], created: &str) {
         let dir = self.dir.path().join("in").join(name);
         for (path, text) in files {
             let path = dir.join(path);
