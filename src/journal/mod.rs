@@ -173,11 +173,19 @@ impl Journal {
         Journal { phase: Phase::Committing, operations, target: Some(target), ..self }
     }
 
+    /// A journal of deletes: nothing is staged for them, and what they leave is known once they are done.
+    #[must_use]
+    pub fn delete(self, operations: Vec<Operation>) -> Journal {
+        Journal { phase: Phase::Committing, operations, ..self }
+    }
+
     /// Reads a journal. The error says what is wrong with it.
     pub fn parse(bytes: &[u8]) -> Result<Journal, String> {
         let journal: Journal = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         match (journal.schema_version, journal.phase, journal.target) {
-            (SCHEMA_VERSION, Phase::Committing, None) => Err("past its commit point, and no target".to_owned()),
+            (SCHEMA_VERSION, Phase::Committing, None) if journal.kind == Kind::Publish => {
+                Err("past its commit point, and no target".to_owned())
+            }
             (SCHEMA_VERSION, ..) if journal.leads_out() => Err("a directory that is not below the place".to_owned()),
             (SCHEMA_VERSION, ..) if !is_token(&journal.stage) => Err(format!("stage: {:?}", journal.stage)),
             (SCHEMA_VERSION, ..) => Ok(journal),
@@ -197,6 +205,14 @@ impl Journal {
     pub fn to_json(&self) -> Vec<u8> {
         // These types can't fail to serialise: no maps, no failing implementations.
         serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// The paths that it removes.
+    pub fn removed(&self) -> impl Iterator<Item = &RawPath> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Remove { path } => Some(path),
+            _ => None,
+        })
     }
 
     /// The paths that it creates or replaces.

@@ -1,6 +1,6 @@
 //! What is to be done about a journal that was left behind.
 
-use super::{Journal, Phase};
+use super::{Journal, Kind, Phase};
 use crate::digest::Digest;
 
 /// What heals a destination.
@@ -12,6 +12,8 @@ pub enum Cure {
     Settle,
     /// The operations are done again from where they were, then the state is written.
     Finish,
+    /// The deletes are done again, then what is gone is dropped from the state.
+    Delete,
 }
 
 /// What `journal` needs, where the state file's bytes have the digest `state`.
@@ -19,6 +21,7 @@ pub fn cure(journal: &Journal, state: Option<Digest>) -> Cure {
     match (journal.phase, journal.target) {
         (Phase::Committing, Some(target)) if state == Some(target.sha256) => Cure::Settle,
         (Phase::Committing, Some(_)) => Cure::Finish,
+        (Phase::Committing, None) if journal.kind == Kind::Prune => Cure::Delete,
         _ => Cure::Discard,
     }
 }

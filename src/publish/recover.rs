@@ -1,68 +1,73 @@
 //! What a killed command left behind.
 
-use super::Publication;
+use super::site::Site;
 use crate::digest::Digest;
 use crate::error::{Code, Result, Warning};
-use crate::journal::{Cure, Journal, Phase, cure};
+use crate::journal::{Cure, Journal, Kind, Phase, cure};
 use crate::names::{JOURNAL_PREFIX, STATE};
 use crate::storage::{Guard, Recovery, Stage};
 
-impl Publication<'_> {
-    /// Heals what every journal here tells of, whoever wrote it. `own` is this owner's. Says whether what is there may
-    /// not be what the state says.
-    pub(super) fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<bool> {
+impl Site<'_> {
+    /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Says whether
+    /// what is there may not be what the state says.
+    pub fn recover(&self, guard: &dyn Guard, own: Option<&str>, warnings: &mut Vec<Warning>) -> Result<bool> {
         let mut dirty = false;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
-            match self.target.recovery() {
-                Recovery::Redo => warnings.extend(self.redo(guard, &name, &journal)?),
-                Recovery::DirtyMark => dirty |= self.mark(&name, own, &journal)?,
+            let state = self.target.get_small(STATE, u64::MAX)?;
+            let digest = state.as_ref().map(|small| Digest::of(&small.bytes));
+            let cure = cure(&journal, digest);
+            match (cure, self.target.recovery()) {
+                (Cure::Delete, _) => {
+                    self.delete_recorded(guard, &name, &journal)?;
+                    warnings.push(self.recovered(&journal));
+                }
+                (Cure::Finish, Recovery::Redo) => {
+                    self.finish(guard, &name, &journal, &[], state.as_ref().map(|small| &small.version))?;
+                    warnings.push(self.recovered(&journal));
+                }
+                (_, Recovery::Redo) => self.clear(&name, &journal, cure)?,
+                (_, Recovery::DirtyMark) => dirty |= self.mark(&name, &journal, cure)? && own == Some(name.as_str()),
             }
         }
         self.target.sweep_stages(&[])?;
         Ok(dirty)
     }
 
-    fn redo(&self, guard: &dyn Guard, name: &str, journal: &Journal) -> Result<Option<Warning>> {
-        let state = self.target.get_small(STATE, u64::MAX)?;
-        let digest = state.as_ref().map(|small| Digest::of(&small.bytes));
-        match cure(journal, digest) {
-            Cure::Finish => {
-                self.finish(guard, name, journal, &[], state.as_ref().map(|small| &small.version))?;
-                let message = format!(
-                    "{}: the publication of {} that was cut short on {} is finished",
-                    self.target.describe(),
-                    journal.source_id,
-                    journal.started_at
-                );
-                Ok(Some(Warning::new(Code::RecoveredPublication, message)))
-            }
-            // The stage first: while the journal stands, what is left of the stage is known to somebody.
-            Cure::Settle | Cure::Discard => {
-                if cure(journal, digest) == Cure::Settle {
-                    self.target.close_stage(&Stage(journal.stage.clone()))?;
-                }
-                self.target.remove_small(name).map(|()| None)
-            }
-        }
+    fn recovered(&self, journal: &Journal) -> Warning {
+        let what = match journal.kind {
+            Kind::Publish => format!("the publication of {}", journal.source_id),
+            Kind::Prune => "the pruning".to_owned(),
+        };
+        let message =
+            format!("{}: {what} that was cut short on {} is finished", self.target.describe(), journal.started_at);
+        Warning::new(Code::RecoveredPublication, message)
     }
 
-    /// Where only the source has the bytes: new objects go, and the owner publishes again.
-    fn mark(&self, name: &str, own: &str, journal: &Journal) -> Result<bool> {
-        let state = self.target.get_small(STATE, u64::MAX)?;
-        let digest = state.map(|small| Digest::of(&small.bytes));
+    /// What was published whole, or not at all. The stage first: while the journal stands, what is left of the stage is
+    /// known to somebody.
+    fn clear(&self, name: &str, journal: &Journal, cure: Cure) -> Result<()> {
+        if cure == Cure::Settle {
+            self.target.close_stage(&Stage(journal.stage.clone()))?;
+        }
+        self.target.remove_small(name)
+    }
+
+    /// Where only the source has the bytes: new objects go, and the owner publishes again. Says whether the journal stays
+    /// for that.
+    fn mark(&self, name: &str, journal: &Journal, cure: Cure) -> Result<bool> {
         let stage = Stage(journal.stage.clone());
-        match cure(journal, digest) {
+        match cure {
             Cure::Settle => self.target.remove_small(name).map(|()| false),
             Cure::Discard if !journal.dirty => {
                 self.target.close_stage(&stage)?;
                 self.target.remove_small(name).map(|()| false)
             }
-            Cure::Finish | Cure::Discard => {
+            Cure::Finish | Cure::Discard | Cure::Delete => {
                 if journal.phase == Phase::Committing {
                     self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>())?;
                 }
-                Ok(name == own)
+                Ok(true)
             }
         }
     }

@@ -239,9 +239,9 @@ pub trait Storage: Send + Sync {
     /// Makes the directories `paths`, parents first; those that are there already are fine.
     fn make_dirs(&self, paths: &[&str]) -> Result<()>;
 
-    /// Removes files, links and special files; one that is gone already is fine. A name that leads out of the place is
-    /// refused.
-    fn remove_many(&self, paths: &[&RawPath]) -> Result<()>;
+    /// Removes files, links and special files, and says for each how it went; one that is gone already is fine. A name
+    /// that leads out of the place is refused.
+    fn remove_many(&self, paths: &[&RawPath]) -> Vec<Result<()>>;
 
     /// Removes those of the directories that are empty, in the given order.
     fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()>;

@@ -266,12 +266,15 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
+    fn remove_many(&self, paths: &[&RawPath]) -> Vec<Result<()>> {
         let mut store = self.store();
-        for path in paths.iter().filter_map(|path| std::str::from_utf8(path.as_bytes()).ok()) {
-            store.objects.remove(&self.key(path));
-        }
-        Ok(())
+        let mut remove = |path: &&RawPath| {
+            if let Ok(path) = std::str::from_utf8(path.as_bytes()) {
+                store.objects.remove(&self.key(path));
+            }
+            Ok(())
+        };
+        paths.iter().map(&mut remove).collect()
     }
 
     fn remove_empty_dirs(&self, _: &[&RawPath]) -> Result<()> {

@@ -178,8 +178,11 @@ impl Storage for Mortal {
     fn make_dirs(&self, paths: &[&str]) -> Result<()> {
         paths.iter().try_for_each(|path| self.fate.call(&format!("make_dir {path}"), || self.inner.make_dirs(&[path])))
     }
-    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
-        paths.iter().try_for_each(|path| self.fate.call(&format!("remove {path}"), || self.inner.remove_many(&[path])))
+    fn remove_many(&self, paths: &[&RawPath]) -> Vec<Result<()>> {
+        let one = |path: &&RawPath| {
+            self.fate.call(&format!("remove {path}"), || self.inner.remove_many(&[path]).into_iter().collect())
+        };
+        paths.iter().map(one).collect()
     }
     fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()> {
         paths.iter().try_for_each(|path| {

@@ -131,26 +131,30 @@ impl Local {
         }
     }
 
-    /// The directory of one of several paths, through `parents`.
-    fn each_parent<'a>(
+    /// What `work` makes of each path in the directory that holds it; `gone` where that is not there.
+    fn in_parents<'a, T: Clone>(
         &self,
         paths: impl Iterator<Item = &'a [u8]>,
-        mut work: impl FnMut(&Dir, &[u8]) -> io::Result<()>,
-        gone: impl Fn() -> io::Result<()>,
-    ) -> Result<()> {
-        let Some(dir) = self.try_dir()? else { return Ok(()) };
+        work: impl Fn(&Dir, &[u8]) -> io::Result<T>,
+        gone: &T,
+    ) -> Vec<Result<T>> {
+        let dir = match self.try_dir() {
+            Ok(Some(dir)) => dir,
+            Ok(None) => return paths.map(|_| Ok(gone.clone())).collect(),
+            Err(error) => return paths.map(|_| Err(error.clone())).collect(),
+        };
         let mut parents = Parents::new(&dir);
-        for path in paths {
+        let one = |path: &[u8]| {
             let at = path.iter().rposition(|byte| *byte == b'/');
             let (above, name) = at.map_or((&[][..], path), |at| (&path[..at], &path[at + 1..]));
             match parents.of(above) {
                 Ok(parent) => work(parent, name),
-                Err(error) if is_gone(&error) => gone(),
+                Err(error) if is_gone(&error) => Ok(gone.clone()),
                 Err(error) => Err(error),
             }
-            .map_err(|error| self.fail(path::escape(path), &error))?;
-        }
-        Ok(())
+            .map_err(|error| self.fail(path::escape(path), &error))
+        };
+        paths.map(one).collect()
     }
 }
 
@@ -279,30 +283,20 @@ impl Storage for Local {
     }
 
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
-        let found = std::cell::RefCell::new(Vec::with_capacity(paths.len()));
-        let look = |dir: &Dir, name: &[u8]| {
-            found.borrow_mut().push(dir.kind(name)?.is_some());
-            Ok(())
-        };
-        let gone = || {
-            found.borrow_mut().push(false);
-            Ok(())
-        };
-        self.each_parent(paths.iter().map(|path| path.as_str().as_bytes()), look, gone)?;
-        let mut found = found.into_inner();
-        found.resize(paths.len(), false);
-        Ok(found)
+        let look = |dir: &Dir, name: &[u8]| Ok(dir.kind(name)?.is_some());
+        self.in_parents(paths.iter().map(|path| path.as_str().as_bytes()), look, &false).into_iter().collect()
     }
 
-    fn remove_many(&self, paths: &[&RawPath]) -> Result<()> {
-        self.each_parent(paths.iter().map(|path| path.as_bytes()), |dir, name| dir.remove_file(name), || Ok(()))
+    fn remove_many(&self, paths: &[&RawPath]) -> Vec<Result<()>> {
+        self.in_parents(paths.iter().map(|path| path.as_bytes()), |dir, name| dir.remove_file(name), &())
     }
 
     fn remove_empty_dirs(&self, paths: &[&RawPath]) -> Result<()> {
         for path in paths {
             // One at a time: a handle on a directory that goes is of no use for the next.
             let one = std::iter::once(path.as_bytes());
-            self.each_parent(one, |dir, name| dir.remove_dir(name).map(|_| ()), || Ok(()))?;
+            let removed = self.in_parents(one, |dir, name| dir.remove_dir(name).map(|_| ()), &());
+            removed.into_iter().collect::<Result<()>>()?;
         }
         Ok(())
     }

@@ -86,7 +86,7 @@ fn raw(path: &str) -> RawPath {
 
 fn remove(storage: &dyn Storage, paths: &[&str]) {
     let paths: Vec<RawPath> = paths.iter().copied().map(RawPath::from).collect();
-    storage.remove_many(&paths.iter().collect::<Vec<_>>()).unwrap();
+    storage.remove_many(&paths.iter().collect::<Vec<_>>()).into_iter().for_each(Result::unwrap);
 }
 
 fn remove_dirs(storage: &dyn Storage, paths: &[&str]) {

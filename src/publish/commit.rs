@@ -1,0 +1,137 @@
+//! What comes after the commit point.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+
+use super::site::Site;
+use crate::digest::Digest;
+use crate::error::{Code, Error, Result};
+use crate::journal::{Journal, Operation};
+use crate::names::STATE;
+use crate::path;
+use crate::state;
+use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Stage, Version};
+
+/// How many operations are done before the lock is looked at again.
+const BATCH: usize = 1000;
+
+impl Site<'_> {
+    /// All that happens after the commit point; done again after a crash, it goes on from where it was.
+    pub(super) fn finish(
+        &self,
+        guard: &dyn Guard,
+        name: &str,
+        journal: &Journal,
+        jobs: &[Job<'_>],
+        old: Option<&Version>,
+    ) -> Result<()> {
+        let stage = Stage(journal.stage.clone());
+        let finished = self.carry_out(guard, &stage, journal, jobs, old);
+        if finished.is_err() && self.target.recovery() == Recovery::DirtyMark {
+            // What is new goes again; what was overwritten stays, and the journal marks it.
+            let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
+        }
+        finished?;
+        // The publication counts. What can't be cleared away now is cleared away by the next command.
+        let _ = self.target.close_stage(&stage).and_then(|()| self.target.remove_small(name));
+        Ok(())
+    }
+
+    fn carry_out(
+        &self,
+        guard: &dyn Guard,
+        stage: &Stage,
+        journal: &Journal,
+        jobs: &[Job<'_>],
+        old: Option<&Version>,
+    ) -> Result<()> {
+        let same_kind = |a: &Operation, b: &Operation| kind(a) == kind(b);
+        for group in self.open_operations(stage, journal)?.chunk_by(same_kind) {
+            for batch in group.chunks(BATCH) {
+                guard.check()?;
+                self.apply(stage, jobs, batch)?;
+            }
+        }
+        self.target.flush_dirs(&touched(&journal.operations))?;
+        let bytes = self.state_bytes(stage, journal, jobs)?;
+        guard.check()?;
+        self.target.put_small(STATE, &bytes, Expected::Version(old))
+    }
+
+    /// The operations that may still have to be done. Once the first output has its name all before it is done, and
+    /// must not be done again: what it removes may by now be that output, where case does not count.
+    fn open_operations<'a>(&self, stage: &Stage, journal: &'a Journal) -> Result<&'a [Operation]> {
+        let operations = journal.operations.as_slice();
+        let first = operations.iter().enumerate().find_map(|(at, operation)| match operation {
+            Operation::Create { job, .. } | Operation::Replace { job, .. } => Some((at, *job)),
+            _ => None,
+        });
+        match first {
+            Some((at, job)) if self.target.recovery() == Recovery::Redo => {
+                let waits = self.target.staged(stage, job, 0)?.is_some();
+                Ok(if waits { operations } else { &operations[at..] })
+            }
+            _ => Ok(operations),
+        }
+    }
+
+    /// The bytes of the state that will stand.
+    fn state_bytes<'a>(&self, stage: &Stage, journal: &Journal, jobs: &[Job<'a>]) -> Result<Cow<'a, [u8]>> {
+        let lost = || {
+            let message = format!("{}: {} is not whole", self.target.describe(), stage.name());
+            Error::new(Code::CommitIncomplete, message)
+                .hint("it was cut short, and what was staged is gone: move its journal aside and publish anew")
+        };
+        let target = journal.target.ok_or_else(lost)?;
+        if let Some(Job { body: Body::Bytes(bytes), .. }) = jobs.get(target.job) {
+            return Ok(Cow::Borrowed(bytes));
+        }
+        let bytes = self.target.staged(stage, target.job, state::MAX_BYTES)?.ok_or_else(lost)?;
+        if Digest::of(&bytes) == target.sha256 { Ok(Cow::Owned(bytes)) } else { Err(lost()) }
+    }
+
+    /// Applies operations of one kind.
+    fn apply(&self, stage: &Stage, jobs: &[Job<'_>], operations: &[Operation]) -> Result<()> {
+        let (mut removed, mut made, mut commits) = (Vec::new(), Vec::new(), Vec::new());
+        for operation in operations {
+            match operation {
+                Operation::Remove { path } | Operation::RemoveDir { path } => removed.push(path),
+                Operation::MakeDir { path } => made.push(path.as_str()),
+                Operation::Create { path, job, .. } => commits.push(Commit { job: *job, path, replace: false }),
+                Operation::Replace { path, job, .. } => commits.push(Commit { job: *job, path, replace: true }),
+            }
+        }
+        match operations.first() {
+            Some(Operation::Remove { .. }) => self.target.remove_many(&removed).into_iter().collect(),
+            Some(Operation::RemoveDir { .. }) => self.target.remove_empty_dirs(&removed),
+            Some(Operation::MakeDir { .. }) => self.target.make_dirs(&made),
+            Some(_) => self.target.commit_all(stage, jobs, &commits),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Operations of one kind are done together, in their order.
+fn kind(operation: &Operation) -> u8 {
+    match operation {
+        Operation::Remove { .. } => 0,
+        Operation::RemoveDir { .. } => 1,
+        Operation::MakeDir { .. } => 2,
+        Operation::Create { .. } | Operation::Replace { .. } => 3,
+    }
+}
+
+/// The directories whose names the operations change.
+fn touched(operations: &[Operation]) -> Vec<&[u8]> {
+    let all: BTreeSet<&[u8]> = operations
+        .iter()
+        .map(|operation| match operation {
+            Operation::Remove { path } | Operation::RemoveDir { path } => path.parent().unwrap_or_default(),
+            Operation::Create { path, .. } | Operation::Replace { path, .. } => {
+                path.parent().unwrap_or_default().as_bytes()
+            }
+            Operation::MakeDir { path } => path::ancestors(path).next().unwrap_or_default().as_bytes(),
+        })
+        .collect();
+    all.into_iter().collect()
+}

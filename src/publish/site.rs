@@ -1,0 +1,152 @@
+//! A place that a command works on: its lock, its state, and what others left there.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::error::{Code, Error, Result, Warning};
+use crate::host::{Cancel, Holder};
+use crate::journal::{self, Journal, Phase};
+use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
+use crate::path::{RESERVED, RawPath, RelPath};
+use crate::state::{self, State};
+use crate::storage::{Guard, Stage, Storage, Version};
+use crate::timestamp::Timestamp;
+
+/// After how long it is said that a lock is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a publication needs of the world outside.
+pub struct World<'a> {
+    /// What can interrupt it.
+    pub cancel: &'a Cancel,
+    /// The time now.
+    pub now: &'a (dyn Fn() -> Timestamp + Sync),
+    /// A name for a stage that nobody else uses.
+    pub token: &'a (dyn Fn() -> String + Sync),
+    /// This process, for others to read.
+    pub holder: &'a Holder,
+    /// How long the lock is waited for.
+    pub lock_timeout: Duration,
+    /// Told once, with the place, when the lock is waited for longer than a moment.
+    pub waiting: &'a (dyn Fn(&str) + Sync),
+}
+
+/// The place of a command's work.
+#[derive(Clone, Copy)]
+pub struct Site<'a> {
+    /// The bundle path.
+    pub target: &'a dyn Storage,
+    /// The world around it.
+    pub world: &'a World<'a>,
+}
+
+/// The state of a destination as it was read.
+pub struct ReadState {
+    /// Its version; none where there is none.
+    pub version: Option<Version>,
+    /// What it says, or what is wrong with it.
+    pub parsed: Option<std::result::Result<State, String>>,
+}
+
+impl ReadState {
+    /// The state, where there is a valid one.
+    pub fn valid(&self) -> Option<&State> {
+        self.parsed.as_ref()?.as_ref().ok()
+    }
+}
+
+impl Site<'_> {
+    /// Does `work` under the lock.
+    pub fn locked<T>(&self, work: impl FnOnce(&dyn Guard) -> Result<T>) -> Result<T> {
+        let guard = self.lock()?;
+        let done = work(guard.as_ref());
+        let left = |name: &String| name != STATE && name != LOCK;
+        let mark = self.target.own_names(RESERVED).map_or(true, |names| names.iter().any(left));
+        // Whatever was done counts; a lock file that can't be removed makes the next command look twice, no more.
+        let _ = guard.release(mark);
+        done
+    }
+
+    fn lock(&self) -> Result<Box<dyn Guard>> {
+        let said = std::sync::atomic::AtomicBool::new(false);
+        let mut holder = serde_json::to_vec(self.world.holder).unwrap_or_default();
+        holder.push(b'\n');
+        self.target.lock(&holder, &|waited| {
+            self.world.cancel.check()?;
+            if waited >= self.world.lock_timeout {
+                let message = format!("{}: another command holds this destination", self.target.describe());
+                return Err(Error::new(Code::Locked, message).hint("run again later, or wait with --lock-timeout"));
+            }
+            if waited >= PATIENCE && !said.swap(true, std::sync::atomic::Ordering::Relaxed) {
+                (self.world.waiting)(&self.target.describe());
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads the state.
+    pub fn read_state(&self) -> Result<ReadState> {
+        match self.target.get_small(STATE, state::MAX_BYTES + 1) {
+            Ok(small) => {
+                let parsed = small.as_ref().map(|small| parse_state(&small.bytes));
+                Ok(ReadState { version: small.map(|small| small.version), parsed })
+            }
+            Err(error) if error.code == Code::NotARegularFile => {
+                // What it stands for can't be known, so nothing replaces it, forced or not.
+                let message = format!("invalid state file {STATE}: it is a directory, a link or a special file");
+                Err(Error::new(Code::InvalidState, message).hint("move it aside, with the outputs, and publish anew"))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The state as it will be once what was cut short here is finished, and the paths that are ours meanwhile.
+    pub fn foresee(&self, warnings: &mut Vec<Warning>) -> Result<(ReadState, Vec<RelPath>)> {
+        let mut read = self.read_state()?;
+        let mut in_progress: Vec<RelPath> = Vec::new();
+        let busy = self.target.is_locked()?;
+        for name in self.target.own_names(JOURNAL_PREFIX)? {
+            let Some(journal) = self.read_journal(&name)? else { continue };
+            in_progress.extend(journal.written().cloned());
+            if busy {
+                let message = format!("{}: another command is at work here", self.target.describe());
+                warnings.push(Warning::new(Code::PublicationInProgress, message));
+            } else if journal.phase == Phase::Committing {
+                let message =
+                    format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
+                warnings.push(Warning::new(Code::RecoveryPending, message));
+                in_progress.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
+                read = self.once_finished(&journal, read)?;
+            }
+        }
+        Ok((read, in_progress))
+    }
+
+    fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {
+        let Some(target) = journal.target else {
+            let gone: BTreeSet<&RawPath> = journal.removed().collect();
+            if let Some(Ok(state)) = &mut read.parsed {
+                state.outputs.retain(|record| !gone.contains(&RawPath::from(&record.path)));
+            }
+            return Ok(read);
+        };
+        let staged = self.target.staged(&Stage(journal.stage.clone()), target.job, state::MAX_BYTES + 1)?;
+        Ok(staged.map_or(read, |bytes| ReadState { version: None, parsed: Some(parse_state(&bytes)) }))
+    }
+
+    pub(super) fn read_journal(&self, name: &str) -> Result<Option<Journal>> {
+        let Some(small) = self.target.get_small(name, journal::MAX_BYTES)? else { return Ok(None) };
+        Journal::parse(&small.bytes).map(Some).map_err(|fault| {
+            let message = format!("{}: {name}: this is no journal: {fault}", self.target.describe());
+            Error::new(Code::CommitIncomplete, message)
+                .hint("if no other version of distributor wrote it, move it aside and run again")
+        })
+    }
+}
+
+fn parse_state(bytes: &[u8]) -> std::result::Result<State, String> {
+    if bytes.len() as u64 > state::MAX_BYTES {
+        return Err(format!("larger than {} bytes", state::MAX_BYTES));
+    }
+    State::parse(bytes)
+}
