@@ -1,6 +1,7 @@
 //! A program that takes its time, so that something can happen to it meanwhile.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Child;
 use std::time::{Duration, Instant};
 
@@ -23,13 +24,27 @@ pub(crate) fn slow_bundle(scene: &Scene) {
 
 /// Waits until the process has a file open whose path holds `text`.
 pub(crate) fn wait_for_open(child: &mut Child, text: &str) {
+    wait_for(child, text, |_| true);
+}
+
+/// Waits until the process has read some of such a file.
+pub(crate) fn wait_for_reading(child: &mut Child, text: &str) {
+    wait_for(child, text, |info| info.lines().next().is_some_and(|position| !position.ends_with("\t0")));
+}
+
+/// Waits for a descriptor of that kind of which the system says what `is_it` waits for.
+fn wait_for(child: &mut Child, text: &str, is_it: impl Fn(&str) -> bool) {
     let begun = Instant::now();
+    let process = Path::new("/proc").join(child.id().to_string());
     while begun.elapsed() < Duration::from_secs(20) {
-        let open = fs::read_dir(format!("/proc/{}/fd", child.id())).into_iter().flatten().flatten();
-        if open.flat_map(|entry| fs::read_link(entry.path())).any(|target| target.to_string_lossy().contains(text)) {
-            return;
+        for entry in fs::read_dir(process.join("fd")).into_iter().flatten().flatten() {
+            let info = fs::read_to_string(process.join("fdinfo").join(entry.file_name())).unwrap_or_default();
+            let target = fs::read_link(entry.path()).unwrap_or_default();
+            if target.to_string_lossy().contains(text) && is_it(&info) {
+                return;
+            }
         }
-        assert!(child.try_wait().unwrap().is_none(), "it ended before the signal came");
+        assert!(child.try_wait().unwrap().is_none(), "it ended too early");
         std::thread::sleep(Duration::from_millis(1));
     }
     panic!("it never opened {text}");
