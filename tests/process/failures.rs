@@ -1,5 +1,6 @@
 //! What the system does not let a program do, and what others do meanwhile.
 
+use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
 use std::process::Stdio;
 
@@ -78,4 +79,54 @@ fn outputs_may_lie_deeper_than_a_path_may_be_long() {
     }
     let there = scene.output("sh", &["-c", "cd \"$0\" && cat \"$1\"", &root, &output]);
     assert_eq!(there.stdout, b"x", "{}", stderr(&there));
+}
+
+/// The codes of what failed: of its single findings, where it has some.
+fn codes(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => match (&fields.get("code"), fields.get("detail")) {
+            (Some(Value::String(code)), None | Some(Value::Null)) => found.push(code.clone()),
+            _ => fields.values().for_each(|value| codes(value, found)),
+        },
+        Value::Array(values) => values.iter().for_each(|value| codes(value, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn what_a_limit_on_open_files_fails_is_told_as_that() {
+    let destination = "{id: d, backend: local, path: out}";
+    let mut told = BTreeSet::new();
+    for path in ["in", "in/d"] {
+        let scene = Scene::new();
+        scene.write("in/d/sub/report.md", "x").bundle("in/d").write("new/sub/report.md", "y");
+        let source = format!("{{backend: local, path: {path}}}");
+        let text = format!("pipelines: [{{id: p, source: {source}, destinations: [{destination}]}}]");
+        scene.write("site.yml", &text);
+        for (program, arguments) in [
+            (INSPECT, &["in/d"][..]),
+            (INSPECT, &["-c", "site.yml", "--pipeline", "p"]),
+            (VALIDATE, &["in/d"]),
+            (VALIDATE, &["-c", "site.yml", "--pipeline", "p"]),
+            (RUN, &["-c", "site.yml", "--dry-run"]),
+            (RUN, &["-c", "site.yml"]),
+            (BUNDLE, &["new", "--id", "x-1", "--force"]),
+        ] {
+            for limit in 3..20 {
+                let line = format!("ulimit -n {limit}; exec \"$0\" \"$@\" --format json");
+                let output = scene.output("sh", &[&["-c", &line, program], arguments].concat());
+                assert!(!stderr(&output).contains("panicked"), "{program} {limit}: {}", stderr(&output));
+                // Done, or not even started.
+                if output.status.success() || output.stdout.is_empty() {
+                    continue;
+                }
+                assert_eq!(output.status.code(), Some(1), "{program} {limit}: {}", stderr(&output));
+                let mut found = Vec::new();
+                codes(&json(&output), &mut found);
+                assert!(!found.is_empty() && found.iter().all(|code| code == "storage_error"), "{}", json(&output));
+                told.insert(program);
+            }
+        }
+    }
+    assert_eq!(told.len(), 4, "{told:?}");
 }
