@@ -178,7 +178,7 @@ pub struct Detail {
 impl Detail {
     /// A finding that concerns `path`.
     pub fn new(code: Code, message: impl Into<String>, path: Option<String>) -> Detail {
-        Detail { code, message: plain_text(message.into()), path }
+        Detail { code, message: path::plain(&message.into()), path }
     }
 }
 
@@ -215,7 +215,7 @@ impl Warning {
     pub fn new(code: Code, message: impl Into<String>) -> Warning {
         Warning {
             code,
-            message: plain_text(message.into()),
+            message: path::plain(&message.into()),
             pipeline_id: None,
             destination_id: None,
             bundle_path: None,
@@ -250,13 +250,13 @@ pub type Result<T> = std::result::Result<T, Error>;
 impl Error {
     /// An error without a cure.
     pub fn new(code: Code, message: impl Into<String>) -> Error {
-        Error { code, message: plain_text(message.into()), hint: None, detail: Vec::new() }
+        Error { code, message: path::plain(&message.into()), hint: None, detail: Vec::new() }
     }
 
     /// Adds the cure.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
-        self.hint = Some(plain_text(hint.into()));
+        self.hint = Some(path::plain(&hint.into()));
         self
     }
 
@@ -276,11 +276,6 @@ impl Error {
             None => error,
         }
     }
-}
-
-/// A message as one line that does nothing to a terminal, whatever names it repeats.
-fn plain_text(message: String) -> String {
-    if message.chars().any(char::is_control) { path::escape(message.as_bytes()) } else { message }
 }
 
 /// The system's own words without Rust's `(os error N)`, in lower case.

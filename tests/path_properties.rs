@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use distributor::path::{BundlePath, RelPath, ancestors, escape, fold, folded, nested};
+use distributor::path::{BundlePath, RelPath, ancestors, escape, fold, folded, nested, plain};
 use proptest::prelude::*;
 use unicode_normalization::UnicodeNormalization;
 
@@ -167,5 +167,19 @@ proptest! {
         prop_assert!(!escaped.chars().any(char::is_control), "{:?}", escaped);
         let plain = std::str::from_utf8(&bytes).is_ok_and(|text| !text.chars().any(char::is_control));
         prop_assert!(!plain || escaped.as_bytes() == bytes);
+    }
+
+    #[test]
+    fn plain_text_is_what_it_shows(
+        text in "[a-z\u{1b}\u{85}\u{61c}\u{200d}-\u{200f}\u{2027}-\u{202f}\u{2065}-\u{206a}\u{feff}]{0,12}",
+    ) {
+        let hidden = |c: char| {
+            c.is_control()
+                || matches!(c as u32, 0x61c | 0x200e | 0x200f | 0x2028..=0x202e | 0x2066..=0x2069 | 0xfeff)
+        };
+        let shown = plain(&text);
+        prop_assert!(!shown.contains(hidden), "{:?}", shown);
+        prop_assert_eq!(shown.matches("\\x").count(), text.chars().filter(|c| hidden(*c)).map(char::len_utf8).sum::<usize>());
+        prop_assert!(text.contains(hidden) || shown == text);
     }
 }

@@ -111,7 +111,7 @@ pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlist
         if !known && !ours {
             let path = entry.raw.to_string();
             let message = format!("{path}: this {what} is not listed in the manifest and is never published");
-            found.push(Unlisted { path, message });
+            found.push(Unlisted { path, message: path::plain(&message) });
         }
         Ok(())
     })?;

@@ -55,11 +55,11 @@ impl Parsed {
 pub fn parse(program: &Program, args: &[OsString]) -> Result<Parsed> {
     let mut parsed = Parsed::default();
     let mut parser = lexopt::Parser::from_args(args);
-    // Who asks for help gets it, whatever else stands on the line behind it.
-    while !parsed.has(&HELP)
-        && !parsed.has(&VERSION)
-        && let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))?
-    {
+    while let Some(arg) = parser.next().map_err(|error| usage(program, error.to_string()))? {
+        // Who asks for help gets it, whatever else stands on the line behind it; a value of its own was refused above.
+        if parsed.has(&HELP) || parsed.has(&VERSION) {
+            break;
+        }
         match arg {
             Arg::Value(operand) => take_operand(program, &mut parsed, operand)?,
             Arg::Long(name) => {
@@ -150,6 +150,13 @@ mod tests {
     }
 
     #[test]
+    fn who_asks_for_help_gets_it_whatever_stands_behind() {
+        for line in ["--help", "--help --bogus", "-hz", "-h --format= d", "--help --dry-run=1", "--help -- d"] {
+            assert!(parse(&RUN, &args(line)).unwrap().has(&HELP), "{line}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         assert_eq!(message(&BUNDLE, "d --id a --id b"), "--id is given twice");
         assert_eq!(message(&BUNDLE, "d --id"), "--id needs a value: ID");
@@ -158,6 +165,8 @@ mod tests {
         assert_eq!(message(&RUN, "d"), "unexpected argument \"d\"");
         assert_eq!(message(&RUN, "-z"), "unknown option -z");
         assert_eq!(message(&RUN, "--dry-run=yes"), "unexpected argument for option '--dry-run': \"yes\"");
+        assert_eq!(message(&RUN, "--help=1"), "unexpected argument for option '--help': \"1\"");
+        assert_eq!(message(&RUN, "-V=1"), "unexpected argument for option '-V': \"1\"");
         let error = parse(&RUN, &args("--dryrun")).unwrap_err();
         assert_eq!(
             (error.message.as_str(), error.hint.as_deref()),

@@ -205,13 +205,30 @@ impl fmt::Display for BundlePath {
     }
 }
 
-/// `bytes` as text for messages: what is not UTF-8 or is a control character stands as `\xNN`.
+/// `bytes` as text: what is not UTF-8 or is a control character stands as `\xNN`.
 pub fn escape(bytes: &[u8]) -> String {
+    escape_all(bytes, char::is_control)
+}
+
+/// `text` as one line that does nothing to a terminal or log, whatever names it repeats: what acts on the text around it
+/// stands as the `\xNN` of its UTF-8 bytes.
+pub fn plain(text: &str) -> String {
+    escape_all(text.as_bytes(), is_unseen)
+}
+
+/// Whether a character acts on the text around it instead of standing in it: a control character, one that sets the
+/// direction of text, a line or paragraph separator, a byte-order mark.
+fn is_unseen(c: char) -> bool {
+    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    turns || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}') || c.is_control()
+}
+
+fn escape_all(bytes: &[u8], odd: fn(char) -> bool) -> String {
     use fmt::Write;
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
-            if c.is_control() {
+            if odd(c) {
                 let mut buffer = [0; 4];
                 for b in c.encode_utf8(&mut buffer).bytes() {
                     let _ = write!(text, "\\x{b:02x}");
@@ -347,7 +364,15 @@ mod tests {
     }
 
     #[test]
+    fn what_turns_or_hides_text_is_shown() {
+        assert_eq!(plain("a\u{202e}txt.exe\u{2028}\x1b\u{fc}"), "a\\xe2\\x80\\xaetxt.exe\\xe2\\x80\\xa8\\x1b\u{fc}");
+        assert_eq!(plain("\u{200d}\u{202f}"), "\u{200d}\u{202f}");
+    }
+
+    #[test]
     fn bytes_that_are_not_text_are_escaped() {
         assert_eq!(escape(b"a\xffb\n\xc3\xbc"), "a\\xffb\\x0a\u{fc}");
+        // A name stays what it is, whatever a terminal makes of it.
+        assert_eq!(escape("a\u{202e}b".as_bytes()), "a\u{202e}b");
     }
 }
