@@ -8,6 +8,7 @@ use super::progress::{self, Bar, Progress};
 use super::{Envelope, Problem, SCHEMA_VERSION, Status, Text, sentence};
 use crate::error::{Code, Error, Warning};
 use crate::host::Host;
+use crate::path::plain;
 use crate::timestamp::Timestamp;
 
 /// How a result is printed.
@@ -116,7 +117,7 @@ impl<'a> Reporter<'a> {
     /// Says something on standard error.
     pub fn say(&self, place: &[String], what: &str) {
         let place = place.iter().filter(|part| !part.is_empty()).fold(String::new(), |all, part| all + part + ": ");
-        self.bar.write(self.host, &format!("{}: {place}{what}\n", self.program));
+        self.bar.write(self.host, &format!("{}: {}\n", self.program, plain(&format!("{place}{what}"))));
     }
 
     /// Prints the result. An error means that it could not be printed.
@@ -126,7 +127,7 @@ impl<'a> Reporter<'a> {
             Format::Text => {
                 let mut text = String::new();
                 body.text(&mut text, self.settings.verbose);
-                text
+                text.split('\n').map(plain).collect::<Vec<_>>().join("\n")
             }
             Format::Json => self.json(status, dry_run, body),
         };
