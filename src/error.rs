@@ -55,6 +55,8 @@ codes! {
     MissingSecret = "missing_secret", Setup;
     /// The secrets directory can't be used.
     InvalidSecretsDirectory = "invalid_secrets_directory", Setup;
+    /// Pruning is not enabled for this destination.
+    PruneDisabled = "prune_disabled", Setup;
 
     /// The manifest breaks a rule of the format.
     InvalidManifest = "invalid_manifest", Failure;
@@ -101,6 +103,13 @@ codes! {
     ManagedBelow = "managed_below", Failure;
     /// This version does not carry out what the configuration asks for.
     Unsupported = "unsupported", Failure;
+
+    /// There is no state: nothing is managed here.
+    NoState = "no_state", Failure;
+    /// The owner has no record in the shared root.
+    OwnerNotFound = "owner_not_found", Failure;
+    /// An output could not be deleted; its record stays.
+    DeleteFailed = "delete_failed", Failure;
 
     /// A publication could not be finished after its commit point; the next run finishes it.
     CommitIncomplete = "commit_incomplete", Failure;

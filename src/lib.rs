@@ -15,6 +15,7 @@ pub mod host;
 pub mod id;
 pub mod journal;
 mod json;
+pub mod maintain;
 pub mod names;
 pub mod path;
 pub mod plan;

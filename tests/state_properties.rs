@@ -176,7 +176,8 @@ fn single() -> impl Strategy<Value = State> {
         |(distributor_version, times, owner, outputs)| {
             let (published_at, created_at, updated_at) = times;
             let (mode, owners) = (Mode::SingleOwner, vec![owner]);
-            State { mode, distributor_version, published_at, created_at, updated_at, owners, outputs }
+            let schema_version = mode.schema_version();
+            State { mode, schema_version, distributor_version, published_at, created_at, updated_at, owners, outputs }
         },
     )
 }
@@ -194,7 +195,14 @@ fn shared() -> impl Strategy<Value = State> {
             record.owner = at.index(owners.len());
             record.source = Some(Arc::new(SourceIdentity { id, digest, created }));
         }
-        State { mode: Mode::SharedRoot, published_at: single.updated_at.clone(), owners, outputs, ..single }
+        State {
+            mode: Mode::SharedRoot,
+            schema_version: 3,
+            published_at: single.updated_at.clone(),
+            owners,
+            outputs,
+            ..single
+        }
     })
 }
 

@@ -38,6 +38,8 @@ pub const CONFIG: Flag = value(
 pub const PIPELINES: Flag = list("pipeline", "ID", "run this pipeline only; may be repeated");
 /// The pipeline meant.
 pub const PIPELINE: Flag = value("pipeline", None, "ID", "look at this pipeline's source");
+/// The pipeline of the destination meant.
+pub const OWNER_PIPELINE: Flag = value("pipeline", None, "ID", "the pipeline of the destination");
 /// Destinations to publish to.
 pub const DESTINATIONS: Flag =
     list("destination", "[PIPELINE/]ID", "publish to this destination only; may be repeated");
@@ -50,6 +52,15 @@ pub const DETAILED_EXITCODE: Flag =
 pub const FORCE: Flag = switch("force", None, "replace what is in the way, as far as the configuration allows");
 /// Publish the same again.
 pub const REPUBLISH: Flag = switch("republish", None, "publish again what is there already");
+/// The destination meant.
+pub const DESTINATION: Flag = value("destination", None, "ID", "look after this destination");
+/// The bundle path meant.
+pub const BUNDLE_PATH: Flag =
+    value("bundle-path", None, "PATH", "the bundle path below the destination's root (default: the root itself)");
+/// Not this owner alone.
+pub const ALL_OWNERS: Flag = switch("all-owners", None, "in a shared root: look after the records of all owners");
+/// Do it.
+pub const APPLY: Flag = switch("apply", None, "delete what the policy lets go");
 /// How long to wait.
 pub const LOCK_TIMEOUT: Flag = value(
     "lock-timeout",

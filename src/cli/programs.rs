@@ -1,8 +1,9 @@
 //! The programs: one table each.
 
 use super::flags::{
-    COMMON, CONFIG, CREATED, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, FORCE_MANIFEST, Flag, HELP, ID,
-    LOCK_TIMEOUT, PIPELINE, PIPELINES, REPUBLISH, STRICT, VERSION,
+    ALL_OWNERS, APPLY, BUNDLE_PATH, COMMON, CONFIG, CREATED, DESTINATION, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN,
+    FORCE, FORCE_MANIFEST, Flag, HELP, ID, LOCK_TIMEOUT, OWNER_PIPELINE, PIPELINE, PIPELINES, REPUBLISH, STRICT,
+    VERSION,
 };
 
 /// A program and its command line.
@@ -85,6 +86,28 @@ pub const INSPECT: Program = Program {
     common: COMMON,
 };
 
+/// `distributor-reconcile-state`.
+pub const RECONCILE_STATE: Program = Program {
+    name: "distributor-reconcile-state",
+    job: "drop records of managed outputs that no longer exist",
+    synopsis: &["[--config FILE] --pipeline ID --destination ID [--bundle-path PATH] [--all-owners] [--dry-run] \
+         [--lock-timeout DURATION]"],
+    operand: None,
+    own: &[&CONFIG, &OWNER_PIPELINE, &DESTINATION, &BUNDLE_PATH, &ALL_OWNERS, &DRY_RUN, &LOCK_TIMEOUT],
+    common: COMMON,
+};
+
+/// `distributor-prune`.
+pub const PRUNE: Program = Program {
+    name: "distributor-prune",
+    job: "delete managed outputs by the configured retention policy",
+    synopsis: &["[--config FILE] --pipeline ID --destination ID [--bundle-path PATH] (--dry-run | --apply) \
+         [--lock-timeout DURATION]"],
+    operand: None,
+    own: &[&CONFIG, &OWNER_PIPELINE, &DESTINATION, &BUNDLE_PATH, &DRY_RUN, &APPLY, &LOCK_TIMEOUT],
+    common: COMMON,
+};
+
 /// `distributor-bundle`.
 pub const BUNDLE: Program = Program {
     name: "distributor-bundle",
@@ -106,4 +129,4 @@ pub const DISTRIBUTOR: Program = Program {
 };
 
 /// The programs that `distributor COMMAND` finds.
-pub const PROGRAMS: &[&Program] = &[&RUN, &VALIDATE, &INSPECT, &BUNDLE];
+pub const PROGRAMS: &[&Program] = &[&RUN, &VALIDATE, &INSPECT, &RECONCILE_STATE, &PRUNE, &BUNDLE];

@@ -3,18 +3,26 @@
 pub mod bundle;
 pub mod distributor;
 pub mod inspect;
+pub mod prune;
+pub mod reconcile_state;
 pub mod run;
 pub mod validate;
 
 mod open;
 mod publish;
+mod upkeep;
 
 use std::ffi::OsString;
+use std::time::Duration;
 
-use crate::cli::{self, Parsed, Program};
+use crate::cli::{self, LOCK_TIMEOUT, Parsed, Program, usage};
+use crate::config::parse_duration;
 use crate::error::{Code, Error, Kind, Result};
 use crate::host::Host;
 use crate::report::{Format, Progress, Reporter, Settings, is_interrupt};
+
+/// How long a lock is waited for where the command line does not say.
+const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Reads the command line of `program`, serves `--help` and `--version`, and leaves the rest to `work`, which returns
 /// the exit status. Its error is said, and gives the status that its code asks for.
@@ -79,8 +87,18 @@ fn print(host: &Host, program: &'static Program, text: &str) -> u8 {
 fn status_of(host: &Host, error: &Error) -> u8 {
     match error.code.kind() {
         Kind::Setup => cli::NOT_STARTED,
+        _ if error.code == Code::Locked => cli::BUSY,
         _ if is_interrupt(error) => host.cancel.signal().map_or(cli::FAILED, cli::signalled),
         _ => cli::FAILED,
+    }
+}
+
+/// How long a lock is waited for.
+fn lock_timeout(program: &'static Program, parsed: &Parsed) -> Result<Duration> {
+    match parsed.text(&LOCK_TIMEOUT)? {
+        None => Ok(DEFAULT_LOCK_TIMEOUT),
+        Some("0") => Ok(Duration::ZERO),
+        Some(text) => parse_duration(text).map_err(|fault| usage(program, format!("--lock-timeout: {fault}"))),
     }
 }
 

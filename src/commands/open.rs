@@ -63,16 +63,20 @@ pub(super) fn named_source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
     source(pipeline)
 }
 
-/// The place of a destination, where this version can do all that its configuration asks for.
-pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
-    let refuse = |what: &str| Err(unsupported(what));
-    let Target::Local(target) = &destination.target else {
-        return refuse(&format!("a destination with backend: {}", destination.target.backend().as_str()));
-    };
-    if destination.outputs.policy != OutputPolicy::SourceOnly {
-        return refuse(&format!("outputs.policy: {}", destination.outputs.policy.as_str()));
+/// The place of a destination.
+pub(super) fn place(destination: &Destination) -> Result<Box<dyn Storage>> {
+    match &destination.target {
+        Target::Local(target) => Ok(Box::new(Local::new(&target.path, target.modes))),
+        other => Err(unsupported(&format!("a destination with backend: {}", other.backend().as_str()))),
     }
-    Ok(Box::new(Local::new(&target.path, target.modes)))
+}
+
+/// The place of a destination that is published to, where this version can do all that its configuration asks for.
+pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
+    if destination.outputs.policy != OutputPolicy::SourceOnly {
+        return Err(unsupported(&format!("outputs.policy: {}", destination.outputs.policy.as_str())));
+    }
+    place(destination)
 }
 
 fn unsupported(what: &str) -> Error {

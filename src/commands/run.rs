@@ -1,21 +1,17 @@
 //! `distributor-run`: publish the configured pipelines once.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::publish::{Mode, Target, pipeline};
-use super::{open, start};
+use super::upkeep::with_world;
+use super::{lock_timeout, open, start};
 use crate::cli::{
-    self, CONFIG, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, LOCK_TIMEOUT, PIPELINES, Parsed, REPUBLISH, RUN,
-    usage,
+    self, CONFIG, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, PIPELINES, Parsed, REPUBLISH, RUN, usage,
 };
-use crate::config::{Backend, Config, Pipeline, parse_duration};
+use crate::config::{Backend, Config, Pipeline};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::publish::World;
 use crate::report::{PipelineRecord, RunBody, Summary};
-
-/// How long a lock is waited for where the command line does not say.
-const DEFAULT_LOCK_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
@@ -27,18 +23,9 @@ pub fn main(host: &Host) -> u8 {
         let selected = select(&config, parsed)?;
         let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
         open::secrets(host, &config, &ids, reporter)?;
-        let now = || host.now();
-        let waiting = |place: &str| reporter.say(&[], &format!("waiting for another command that holds {place}"));
-        let world = World {
-            cancel: &host.cancel,
-            now: &now,
-            token: &host.token,
-            holder: &host.holder,
-            lock_timeout: lock_timeout(parsed)?,
-            waiting: &waiting,
-        };
-        let pipelines: Vec<PipelineRecord> =
-            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, &world, mode)).collect();
+        let pipelines: Vec<PipelineRecord> = with_world(host, reporter, lock_timeout(&RUN, parsed)?, |world| {
+            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, world, mode)).collect()
+        });
         let summary = Summary::of(&pipelines);
         let failed = summary.failed > 0;
         let busy = only_locked(&pipelines);
@@ -109,15 +96,6 @@ fn only_locked(pipelines: &[PipelineRecord]) -> bool {
     let errors: Vec<&str> =
         records.chain(pipelines.iter().filter_map(|p| p.error.as_ref())).map(|error| error.code).collect();
     !errors.is_empty() && errors.iter().all(|code| *code == Code::Locked.as_str())
-}
-
-/// How long a lock is waited for.
-fn lock_timeout(parsed: &Parsed) -> Result<Duration> {
-    match parsed.text(&LOCK_TIMEOUT)? {
-        None => Ok(DEFAULT_LOCK_TIMEOUT),
-        Some("0") => Ok(Duration::ZERO),
-        Some(text) => parse_duration(text).map_err(|fault| usage(&RUN, format!("--lock-timeout: {fault}"))),
-    }
 }
 
 /// The command line that does what this dry run showed.

@@ -2,6 +2,7 @@
 
 mod decide;
 mod layout;
+mod prune;
 mod publish;
 mod record;
 mod refuse;
@@ -12,6 +13,7 @@ mod tests;
 use serde::{Serialize, Serializer};
 
 pub use decide::{Decision, Wanted, decide};
+pub use prune::{PruneReason, Pruned, prune};
 pub use publish::{Change, Forced, Outgoing, Plan, Planned, difference, paths, plan};
 pub use survey::{Sight, Survey};
 

@@ -44,8 +44,10 @@ impl Plan {
             Some(there) => *there = owner,
             None => owners.push(owner),
         }
+        let mode = if wanted.is_shared() { Mode::SharedRoot } else { Mode::SingleOwner };
         State {
-            mode: if wanted.is_shared() { Mode::SharedRoot } else { Mode::SingleOwner },
+            mode,
+            schema_version: mode.schema_version(),
             distributor_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
             published_at: now.clone(),
             created_at: old.map_or(now, |state| &state.created_at).clone(),

@@ -102,7 +102,8 @@ impl<'a> Survey<'a> {
         }
         if kind == Kind::Closed {
             self.closed.get_or_insert_with(|| raw.to_string());
-        } else if self.keep {
+        }
+        if self.keep {
             self.kept.insert(raw, path.filter(|_| kind == Kind::File));
         }
     }
@@ -110,6 +111,16 @@ impl<'a> Survey<'a> {
     /// Whether this is a directory of a planned path.
     pub(super) fn is_needed(&self, path: &RawPath) -> bool {
         std::str::from_utf8(path.as_bytes()).is_ok_and(|path| self.needed.contains(path))
+    }
+
+    /// Whether a recorded output is there.
+    pub fn is_present(&self, path: &RelPath) -> bool {
+        self.present.contains(path)
+    }
+
+    /// What nobody recorded, in byte order. Kept only where all was to be kept.
+    pub fn unmanaged_paths(self) -> Vec<RawPath> {
+        self.kept.into_keys().collect()
     }
 
     /// The paths that are to be written.

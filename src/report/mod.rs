@@ -5,6 +5,7 @@ mod progress;
 mod reporter;
 mod run;
 mod text;
+mod upkeep;
 
 use serde::{Serialize, Serializer};
 
@@ -15,6 +16,7 @@ pub use progress::Progress;
 pub use reporter::{Format, Reporter, Settings};
 pub use run::{DestinationRecord, OutputLine, PipelineRecord, RunBody, Summary, Takeover};
 pub use text::Text;
+pub use upkeep::{FailedLine, Place, Policy, PruneBody, PrunedLine, RepairBody};
 
 use crate::error::{Code, Detail, Error, Warning};
 use crate::timestamp::Timestamp;

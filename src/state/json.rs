@@ -60,7 +60,10 @@ impl State {
             return state.check();
         }
         match serde_json::from_str::<Object<Schema>>(text).map_err(fault)?.0.schema_version {
-            1 => Version2::from(serde_json::from_str::<Object<Version1>>(text).map_err(fault)?.0).check(),
+            1 => {
+                let old = serde_json::from_str::<Object<Version1>>(text).map_err(fault)?.0;
+                Ok(State { schema_version: 1, ..Version2::from(old).check()? })
+            }
             single::SCHEMA_VERSION => {
                 serde_json::from_str::<Object<Version2>>(text).map_err(fault).and_then(|state| state.0.check())
             }

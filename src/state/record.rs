@@ -99,11 +99,23 @@ impl Owner {
     }
 }
 
+impl Mode {
+    /// The schema version that is written.
+    pub const fn schema_version(self) -> u64 {
+        match self {
+            Mode::SingleOwner => 2,
+            Mode::SharedRoot => 3,
+        }
+    }
+}
+
 /// The state of a destination.
 #[derive(Clone, Debug)]
 pub struct State {
     /// How many owners it has.
     pub mode: Mode,
+    /// The schema version that it was read as.
+    pub schema_version: u64,
     /// The version of the program that wrote it.
     pub distributor_version: Option<String>,
     /// When it was last published to. Not written for a shared root.

@@ -12,7 +12,7 @@ use crate::json::Object;
 use crate::path::RelPath;
 use crate::timestamp::Timestamp;
 
-pub(super) const SCHEMA_VERSION: u64 = 3;
+pub(super) const SCHEMA_VERSION: u64 = Mode::SharedRoot.schema_version();
 const MODE: &str = "shared_root";
 
 #[derive(Serialize, Deserialize)]
@@ -77,6 +77,7 @@ impl Version3 {
         check_outputs(&outputs)?;
         Ok(State {
             mode: Mode::SharedRoot,
+            schema_version: SCHEMA_VERSION,
             distributor_version: self.distributor_version,
             published_at: self.updated_at.clone(),
             created_at: self.created_at,

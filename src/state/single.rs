@@ -9,7 +9,7 @@ use crate::json::Object;
 use crate::path::RelPath;
 use crate::timestamp::Timestamp;
 
-pub(super) const SCHEMA_VERSION: u64 = 2;
+pub(super) const SCHEMA_VERSION: u64 = Mode::SingleOwner.schema_version();
 const MODE: &str = "single_owner";
 
 #[derive(Serialize, Deserialize)]
@@ -114,6 +114,7 @@ impl Version2 {
         };
         Ok(State {
             mode: Mode::SingleOwner,
+            schema_version: SCHEMA_VERSION,
             distributor_version: self.distributor_version,
             published_at: self.published_at,
             created_at: self.created_at,
