@@ -7,8 +7,6 @@ use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
 use crate::state::OutputRecord;
 
-const ASIDE: &str = "move it aside, choose another path, or preview with --dry-run --force";
-
 /// Content that nobody recorded, where all must be recorded.
 pub(super) fn unmanaged(survey: &Survey<'_>) -> Result<()> {
     let message = |entries: &str, first: &str| {
@@ -30,9 +28,11 @@ pub(super) fn blocking(survey: &Survey<'_>) -> Result<()> {
 
 fn found(found: &Found, code: Code, message: impl Fn(&str, &str) -> String) -> Result<()> {
     let Some(first) = found.first.first() else { return Ok(()) };
-    let entries = if found.count == 1 { "1 entry".to_owned() } else { format!("{} entries", found.count) };
+    let (entries, them) =
+        if found.count == 1 { ("1 entry".to_owned(), "it") } else { (format!("{} entries", found.count), "them") };
+    let hint = format!("move {them} aside, choose another path, or preview with --dry-run --force");
     let detail = |path: &String| Detail::new(code, format!("{path}: not recorded in the state"), Some(path.clone()));
-    Err(Error::new(code, message(&entries, first)).hint(ASIDE).detail(found.first.iter().map(detail).collect()))
+    Err(Error::new(code, message(&entries, first)).hint(hint).detail(found.first.iter().map(detail).collect()))
 }
 
 /// What a forced replacement never takes away.
