@@ -173,8 +173,11 @@ fn newer(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
     let fact = format!("the destination is newer ({}) than the bundle ({})", there.created, wanted.manifest.created);
     let skip = |note| Ok(Decision { note: Some(note), ..Decision::of(Action::SkipDestinationNewer) });
     match (wanted.destination.transfer.on_destination_newer, wanted.force) {
-        (OnNewer::Fail, _) => {
-            Err(Error::new(Code::DestinationNewer, fact).hint("publish a newer bundle, or leave this one out"))
+        (OnNewer::Fail, force) => {
+            let cure = "publish a newer bundle, or leave this one out";
+            let missing = "--force replaces it only with transfer.on_destination_newer: replace";
+            let hint = if force { format!("{cure}; {missing}") } else { cure.to_owned() };
+            Err(Error::new(Code::DestinationNewer, fact).hint(hint))
         }
         (OnNewer::Replace, true) => Ok(Decision::forced(Code::DestinationNewer)),
         (OnNewer::Replace, false) => skip(format!("{fact}; --force would replace it")),

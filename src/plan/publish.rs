@@ -172,8 +172,7 @@ pub fn plan(
         !planned.contains(&record.path) && survey.managed_above(record.path.as_str()).is_none()
     };
     let retained: Vec<&OutputRecord> = own.into_iter().filter(|_| merges(&decision)).filter(stays).collect();
-    let all: Vec<&OutputRecord> = retained.iter().chain(&others).copied().collect();
-    refuse::collision(planned, &all, old)?;
+    refuse::collision(planned, &retained, &others, old)?;
     let staying =
         Staying { retained: retained.into_iter().cloned().collect(), others: others.into_iter().cloned().collect() };
     Ok(lay_out(decision, outputs, survey, staying, None))

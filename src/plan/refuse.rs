@@ -7,8 +7,6 @@ use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
 use crate::state::{OutputRecord, Owner, State};
 
-const ASIDE: &str = "move it aside, choose another path, or preview with --dry-run --force";
-
 /// Content that nobody recorded, where all must be recorded.
 pub(super) fn unmanaged(survey: &Survey<'_>) -> Result<()> {
     let message = |entries: &str, first: &str| {
@@ -30,9 +28,11 @@ pub(super) fn blocking(survey: &Survey<'_>) -> Result<()> {
 
 fn found(found: &Found, code: Code, message: impl Fn(&str, &str) -> String) -> Result<()> {
     let Some(first) = found.first.first() else { return Ok(()) };
-    let entries = if found.count == 1 { "1 entry".to_owned() } else { format!("{} entries", found.count) };
+    let (entries, them) =
+        if found.count == 1 { ("1 entry".to_owned(), "it") } else { (format!("{} entries", found.count), "them") };
+    let hint = format!("move {them} aside, choose another path, or preview with --dry-run --force");
     let detail = |path: &String| Detail::new(code, format!("{path}: not recorded in the state"), Some(path.clone()));
-    Err(Error::new(code, message(&entries, first)).hint(ASIDE).detail(found.first.iter().map(detail).collect()))
+    Err(Error::new(code, message(&entries, first)).hint(hint).detail(found.first.iter().map(detail).collect()))
 }
 
 /// What a forced replacement never takes away.
@@ -67,21 +67,33 @@ pub(super) fn managed_below(survey: &Survey<'_>) -> Result<()> {
     }
 }
 
-/// Outputs that are a directory of one that stays, or the other way round.
-pub(super) fn collision(planned: &BTreeSet<RelPath>, staying: &[&OutputRecord], old: Option<&State>) -> Result<()> {
-    let both: BTreeSet<&str> =
-        planned.iter().map(RelPath::as_str).chain(staying.iter().map(|record| record.path.as_str())).collect();
+/// Outputs that are a directory of one that stays, or the other way round: of a retained one, or of another owner's.
+pub(super) fn collision(
+    planned: &BTreeSet<RelPath>,
+    retained: &[&OutputRecord],
+    others: &[&OutputRecord],
+    old: Option<&State>,
+) -> Result<()> {
+    let staying = retained.iter().chain(others).map(|record| record.path.as_str());
+    let both: BTreeSet<&str> = planned.iter().map(RelPath::as_str).chain(staying).collect();
     let all: Vec<&str> = both.into_iter().collect();
     let clashes = path::nested(&all);
     let Some(clash) = clashes.first() else { return Ok(()) };
     let (new, kept) =
         if planned.contains(clash.first) { (clash.first, clash.second) } else { (clash.second, clash.first) };
-    let record = staying.iter().find(|record| record.path.as_str() == kept);
-    let owner = record.and_then(|record| old?.owners.get(record.owner));
-    let whose = owner.map_or(String::new(), |owner| format!(" of {}", label(owner)));
-    let message = format!("{new}: the output {kept}{whose} stays, and one is a directory of the other");
-    Err(Error::new(Code::OutputCollision, message)
-        .hint("rename one of the two in its source, or choose another path for one of the two"))
+    let other = others.iter().find(|record| record.path.as_str() == kept);
+    let owner = other.and_then(|record| old?.owners.get(record.owner)).map(label);
+    let (whose, hint) = match owner {
+        Some(owner) => {
+            (format!("output {kept} of {owner}"), "rename one of the two in its source, or choose another path")
+        }
+        None => (
+            format!("retained output {kept}"),
+            "set reconciliation.mode: replace, or rename one of the two in the source",
+        ),
+    };
+    let message = format!("{new}: the {whose} can't stand beside it: one is a directory of the other");
+    Err(Error::new(Code::OutputCollision, message).hint(hint))
 }
 
 /// Outputs whose paths belong to other owners.

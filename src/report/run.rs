@@ -306,10 +306,13 @@ fn changes(record: &DestinationRecord) -> Vec<String> {
         None if unmanaged.contains(path) => "  (not managed)".to_owned(),
         None => String::new(),
     };
-    let line = |what: &str, path: &String| format!("{what:9}  {}{}", escape(path.as_bytes()), whose(path));
+    let line = |what: &str, path: &String, whose: &str| format!("{what:9}  {}{whose}", escape(path.as_bytes()));
     // What goes is what an operator looks for first.
-    let deleted = record.deleted.iter().map(|path| line("delete", path));
-    let written = record.outputs.iter().map(|output| line(output.change.as_str(), &output.path));
+    let deleted = record.deleted.iter().map(|path| line("delete", path, &whose(path)));
+    let written = record.outputs.iter().map(|output| {
+        let whose = if output.change == Change::Overwrite { whose(&output.path) } else { String::new() };
+        line(output.change.as_str(), &output.path, &whose)
+    });
     deleted.chain(written).collect()
 }
 
@@ -334,7 +337,13 @@ impl RunBody {
             text += &format!(", {} deleted", record.deleted.len());
         }
         if let Some(force) = &record.force {
-            text += &format!(" ({} of them not managed), in spite of {}", force.unmanaged.len(), force.instead_of);
+            text += &format!(", in spite of {}", force.instead_of);
+            if !force.unmanaged.is_empty() {
+                text += &format!(" ({} not managed)", count(force.unmanaged.len(), "path"));
+            }
+        }
+        if let Some(takeover) = &record.takeover {
+            text += &format!(", reason {}", takeover.reason.as_str());
         }
         if let Some(url) = &record.primary_url {
             text += &format!("  {url}");

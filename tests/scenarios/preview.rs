@@ -32,7 +32,9 @@ impl Asked {
     /// What the arguments of distributor-run ask for; `None` where that is no run that writes.
     pub(crate) fn of(args: &[OsString]) -> Option<Asked> {
         let parsed = cli::parse(&cli::RUN, args).ok()?;
-        if [&cli::HELP, &cli::VERSION, &cli::DRY_RUN].into_iter().any(|flag| parsed.has(flag)) {
+        // The exit status of a dry run is a wrong command line without one.
+        if [&cli::HELP, &cli::VERSION, &cli::DRY_RUN, &cli::DETAILED_EXITCODE].into_iter().any(|flag| parsed.has(flag))
+        {
             return None;
         }
         let form = match parsed.text(&cli::FORMAT).ok()? {
