@@ -115,6 +115,59 @@ fn every_code_stands_in_the_overview() {
     assert_eq!(found, wanted, "the rows of CODES in man/distributor.7, in the order of the code");
 }
 
+/// What stands under each heading `### ` of a document, by the heading.
+fn sections(document: &str) -> Vec<(&str, &str)> {
+    let all = document.split("\n### ").skip(1).filter_map(|section| section.split_once('\n'));
+    all.map(|(heading, text)| (heading, text.split("\n## ").next().unwrap_or_default())).collect()
+}
+
+#[test]
+fn every_code_stands_in_troubleshooting_with_what_to_do() {
+    let document = read("docs/troubleshooting.md");
+    let sections = sections(&document);
+    // Headings of other symptoms are more than one name.
+    let name = |heading: &str| Some(heading.strip_prefix('`')?.strip_suffix('`')?.to_owned());
+    let mut found = BTreeSet::new();
+    let twice = sections.iter().filter_map(|(heading, _)| name(heading)).filter(|code| !found.insert(code.clone()));
+    let mut faults: Vec<String> = twice.map(|code| format!("docs/troubleshooting.md: {code} stands twice")).collect();
+    let wanted: BTreeSet<String> = Code::ALL.iter().map(ToString::to_string).collect();
+    faults.extend(differences("docs/troubleshooting.md", &wanted, &found));
+    let bare = sections.iter().filter(|(_, text)| text.starts_with("\n1. ") || !text.contains("\n1. "));
+    faults.extend(bare.map(|(heading, _)| format!("docs/troubleshooting.md: {heading}: no meaning, or no steps")));
+    none(&faults);
+}
+
+#[test]
+fn every_link_in_the_documents_leads_somewhere() {
+    let mut faults = Vec::new();
+    let documents = fs::read_dir(file("docs")).expect("docs/").map(|entry| entry.expect("docs/").path());
+    for path in documents.filter(|path| path.extension().is_some_and(|e| e == "md")).chain([file("README.md")]) {
+        let text = fs::read_to_string(&path).expect("a document");
+        for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            if target.contains("://") {
+                continue;
+            }
+            let (name, anchor) = target.split_once('#').map_or((target, None), |(name, anchor)| (name, Some(anchor)));
+            let other = if name.is_empty() { path.clone() } else { path.parent().expect("a parent").join(name) };
+            let there = other.exists()
+                && anchor
+                    .is_none_or(|anchor| fs::read_to_string(&other).is_ok_and(|text| anchors(&text).contains(anchor)));
+            if !there {
+                faults.push(format!("{}: {target}", path.display()));
+            }
+        }
+    }
+    none(&faults);
+}
+
+/// The anchors of a document's headings, as Git forges make them.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let plain = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+    let anchor = |text: &str| text.trim().to_lowercase().chars().filter(plain).collect::<String>().replace(' ', "-");
+    headings.map(|line| anchor(line.trim_start_matches('#'))).collect()
+}
+
 #[test]
 fn every_program_is_listed_where_programs_are() {
     let cargo = read("Cargo.toml");
@@ -180,6 +233,9 @@ fn the_reading_of_pages_sees_what_is_there() {
     assert_eq!(flags(page), ["-c", "-n", "-q", "-v", "--dry-run"].map(str::to_owned).into());
     assert_eq!(rows(page, "EXIT STATUS", ""), ["0", "130"]);
     assert_eq!(rows(page, "CODES", "Ic "), ["usage"]);
+    let document = "# T\n\n### `a`\n\nOne.\n\n1. Do.\n\n## Next, `x_y`\n\n### Other\n\n";
+    assert_eq!(sections(document), [("`a`", "\nOne.\n\n1. Do.\n"), ("Other", "\n")]);
+    assert_eq!(anchors(document), ["t", "a", "next-x_y", "other"].map(str::to_owned).into());
     let set = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
     assert_eq!(
         differences("p", &set(&["a", "b"]), &set(&["b", "c"])),

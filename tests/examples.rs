@@ -305,6 +305,70 @@ fn what_the_guide_says_of_unknown_files(guide: &str, dir: &Path) {
     assert!(printed.starts_with(&sample), "the guide says\n{sample}\nand the program\n{printed}");
 }
 
+/// A run's lines without how long it took.
+fn timeless(printed: &str) -> Vec<&str> {
+    printed.lines().map(|line| line.rsplit_once(" in ").map_or(line, |(line, _)| line)).collect()
+}
+
+#[test]
+fn what_operations_shows_of_merging_and_of_force_is_what_is_printed() {
+    let guide = text("docs/operations.md");
+    let (_, configuration) = blocks(&text("docs/getting-started.md"), "yaml").remove(0);
+    let scene = tempfile::tempdir().unwrap();
+    let dir = scene.path();
+    let write = |path: &str, text: &str| {
+        let path = dir.join("work").join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    let publish =
+        "distributor-bundle work/source/report --id reports.monthly --force -q; distributor-run -c work/site.yml -q";
+    // What follows a line of the guide that begins with `$`, up to the end of its block.
+    let shown = |part: &str| {
+        let (_, rest) =
+            guide.split_once(&format!("$ distributor-run --config work/site.yml {part}\n")).expect("a sample");
+        let lines: Vec<String> = rest.lines().map(str::to_owned).collect();
+        let end = lines.iter().position(|line| line.trim() == "```").expect("an end");
+        let indent = lines[end].len() - 3;
+        lines[..end].iter().map(|line| line[indent..].to_owned() + "\n").collect::<String>()
+    };
+    let compare = |part: &str| {
+        let printed = shell(dir, &format!("distributor-run --config work/site.yml {part}"));
+        assert_eq!(timeless(&shown(part)), timeless(&printed));
+    };
+    write("site.yml", &format!("{configuration}        reconciliation:\n          mode: merge\n"));
+    write("source/report/index.html", "<h1>June</h1>\n");
+    write("source/report/data/june.csv", "a,b\n");
+    shell(dir, publish);
+    shell(dir, "rm work/source/report/data/june.csv");
+    write("source/report/data/july.csv", "c,d\n");
+    shell(dir, "distributor-bundle work/source/report --id reports.monthly --force");
+    compare("--dry-run");
+    write("site.yml", &configuration);
+    shell(dir, "rm -r work/www work/source/report/data");
+    shell(dir, publish);
+    write("www/report/draft/july.html", "");
+    write("www/report/notes.txt", "");
+    shell(dir, "distributor-bundle work/source/report --id reports.monthly --force");
+    compare("--destination reports/www --dry-run --force -v");
+}
+
+#[test]
+fn what_operations_says_of_checks_is_so() {
+    let guide = text("docs/operations.md");
+    let (_, section) = guide.split_once("\n## Is anything pending?\n").expect("the section");
+    let check = blocks(section, "sh").remove(0).1;
+    let readme = text("README.md");
+    let scene = tempfile::tempdir().unwrap();
+    let (_, block) =
+        blocks(&readme, "sh").into_iter().find(|(_, block)| block.starts_with("mkdir ")).expect("the block");
+    let (before, _) = block.split_once("\ndistributor-run ").expect("a run");
+    shell(scene.path(), before);
+    assert_eq!(shell(scene.path(), &check), "changes are pending\n");
+    shell(scene.path(), "distributor-run --config work/site.yml --quiet");
+    assert_eq!(shell(scene.path(), &check), "all is published\n");
+}
+
 #[test]
 fn the_manual_s_producer_in_shell_makes_a_valid_bundle() {
     let page = text("man/distributor-bundle.5");

@@ -204,6 +204,114 @@ fn runs_that_fail() {
     assert_eq!((&document["status"], &document["summary"]["failed"]), (&"failure".into(), &1.into()));
 }
 
+/// The first destination's record of a document.
+fn first(document: &Value) -> &Value {
+    &document["pipelines"][0]["destinations"][0]
+}
+
+/// The texts of a list, or those of a field of its objects.
+fn texts<'a>(list: &'a Value, field: &str) -> Vec<&'a str> {
+    let text = |item: &'a Value| if field.is_empty() { item.as_str() } else { item[field].as_str() };
+    list.as_array().into_iter().flatten().filter_map(text).collect()
+}
+
+#[test]
+fn runs_that_replace_by_force() {
+    let scene = Scene::new();
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    scene.publish("--destination www", 0);
+    // Content that nobody recorded, deleted and overwritten.
+    scene.write("www/report/notes.txt", "mine\n");
+    scene.write("www/report/new.txt", "mine\n");
+    scene.write("source/report/new.txt", "new\n");
+    scene.bundle("report", "--force --created 2026-06-05T11:55:00Z");
+    let (_, code, document) = scene.publish("--destination www --dry-run", 1);
+    assert_eq!((code.as_str(), &first(&document)["force"]), ("unmanaged_content", &Value::Null));
+    for (flags, status, bytes) in [("--dry-run", 0, 0), ("--dry-run --detailed-exitcode", 4, 0), ("", 0, 22)] {
+        let (actions, _, document) = scene.publish(&format!("--destination www --force {flags}"), status);
+        assert_eq!(actions, ["force_replace"], "{flags}");
+        let record = first(&document);
+        assert_eq!(texts(&record["deleted"], ""), ["notes.txt"]);
+        assert_eq!(record["force"]["instead_of"], "unmanaged_content");
+        assert_eq!(texts(&record["force"]["unmanaged"], ""), ["new.txt", "notes.txt"]);
+        assert_eq!(
+            (texts(&record["force"]["owners"], "destination_id"), &record["bytes_written"]),
+            (vec!["www"], &bytes.into())
+        );
+        assert_eq!(texts(&record["outputs"], "change"), ["overwrite", "overwrite", "overwrite"]);
+        assert_eq!(document["summary"]["force_replace"], 1);
+    }
+    // A newer one, skipped with a word, then replaced.
+    let newer = CONFIGURATION.replacen(
+        "        links:",
+        "        transfer: {on_destination_newer: replace}\n        links:",
+        1,
+    );
+    scene.write("site.yml", &newer);
+    scene.bundle("report", "--force --created 2026-06-03T11:55:00Z");
+    let (actions, _, document) = scene.publish("--destination www --dry-run --detailed-exitcode", 0);
+    assert_eq!((actions, &document["summary"]["skipped"]), (vec!["skip_destination_newer".to_owned()], &1.into()));
+    let (actions, _, document) = scene.publish("--destination www --force", 0);
+    assert_eq!(actions, ["force_replace"]);
+    assert_eq!(first(&document)["force"]["instead_of"], "destination_newer");
+    // A state that is none has no owners.
+    scene.write("site.yml", &newer.replacen("on_destination_newer", "on_conflict", 1));
+    scene.write("www/report/.distributor.json", "{");
+    assert_eq!(scene.publish("--destination www", 1).1, "invalid_state");
+    let (_, _, document) = scene.publish("--destination www --force --dry-run", 0);
+    let force = &first(&document)["force"];
+    assert_eq!((&force["instead_of"], force["owners"].as_array().map(Vec::len)), (&"invalid_state".into(), Some(0)));
+    scene.publish("--destination www --force", 0);
+    // Never into what somebody else manages.
+    scene.write("www/report/.distributor.json", "{");
+    scene.write("www/report/sub/.distributor.json", "{}");
+    assert_eq!(scene.publish("--destination www --force", 1).1, "managed_below");
+}
+
+#[test]
+fn runs_that_merge_and_publish_again() {
+    let scene = Scene::new();
+    let merge = CONFIGURATION.replacen("        links:", "        reconciliation: {mode: merge}\n        links:", 1);
+    scene.write("site.yml", &merge);
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    scene.publish("--destination www", 0);
+    scene.remove("source/report/data");
+    scene.write("source/report/new.txt", "new\n");
+    scene.write("www/report/notes.txt", "mine\n");
+    scene.bundle("report", "--force --created 2026-06-05T11:55:00Z");
+    for flags in ["--dry-run", ""] {
+        let (actions, _, document) = scene.publish(&format!("--destination www {flags}"), 0);
+        assert_eq!(actions, ["replace_older"]);
+        let record = first(&document);
+        assert_eq!((&record["reconciliation_mode"], &record["retained"]), (&"merge".into(), &1.into()));
+        assert_eq!(texts(&record["outputs"], "path"), ["data/old.csv", "index.html", "new.txt"]);
+        assert_eq!(texts(&record["outputs"], "change"), ["retain", "overwrite", "create"]);
+    }
+    // Other addresses.
+    scene.write("site.yml", &merge.replacen("www.example.org", "reports.example.org", 1));
+    let (actions, _, document) = scene.publish("--destination www --dry-run --detailed-exitcode", 0);
+    assert_eq!((actions, texts(&document["warnings"], "code")), (vec!["skip_same".to_owned()], vec!["outputs_differ"]));
+    for (flags, status) in [("--dry-run --detailed-exitcode", 4), ("", 0)] {
+        let (actions, _, document) = scene.publish(&format!("--destination www --republish {flags}"), status);
+        assert_eq!((actions, &document["summary"]["republish"]), (vec!["republish".to_owned()], &1.into()));
+        let record = first(&document);
+        assert_eq!(record["primary_url"], "https://reports.example.org/report/index.html");
+        assert_eq!(record["outputs"][0]["url"], "https://www.example.org/report/data/old.csv", "as it was");
+    }
+    assert_eq!(texts(&scene.publish("--destination www", 0).2["warnings"], "code"), [""; 0]);
+    // What is in the way of an output.
+    scene.write("source/report/notes.txt", "ours\n");
+    scene.bundle("report", "--force --created 2026-06-06T11:55:00Z");
+    let (_, code, document) = scene.publish("--destination www", 1);
+    assert_eq!(
+        (code.as_str(), &first(&document)["error"]["detail"][0]["path"]),
+        ("unmanaged_path", &"notes.txt".into())
+    );
+    let (actions, _, document) = scene.publish("--destination www --force --dry-run", 0);
+    assert_eq!((actions, &first(&document)["retained"]), (vec!["force_replace".to_owned()], &0.into()));
+    assert_eq!(texts(&first(&document)["deleted"], ""), ["data/old.csv"]);
+}
+
 #[test]
 fn a_run_that_finds_the_destination_locked() {
     let scene = Scene::new();
