@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use super::{details_of, open};
 use crate::bundle::{self, Manifest};
-use crate::config::{Destination, PathMapping, Pipeline};
+use crate::config::{Destination, PathMapping, Pipeline, Reconciliation, StateMode};
 use crate::error::{Code, Error, Result, Warning};
 use crate::host::Host;
 use crate::path::BundlePath;
@@ -218,8 +218,15 @@ impl Run<'_> {
     }
 
     fn fixed_replace(&self, published: &Published, target: &Target<'_>, there: &dyn Storage) {
-        let fixed = target.destination.path_mapping == PathMapping::Fixed;
-        if fixed && published.decision.action != Action::PublishNew {
+        let destination = target.destination;
+        let keeps =
+            destination.reconciliation == Reconciliation::Merge || destination.state_mode == StateMode::SharedRoot;
+        let replaces = match published.decision.action {
+            Action::PublishNew => false,
+            Action::ReplaceOlder | Action::Republish => !keeps,
+            _ => true,
+        };
+        if destination.path_mapping == PathMapping::Fixed && replaces {
             let message = format!("the destination root {} would be replaced", there.describe());
             self.warn(Warning::new(Code::FixedReplace, message), target);
         }

@@ -27,7 +27,7 @@ pub fn main(host: &Host) -> u8 {
         let mut body = RepairBody::new(chosen.place(), if all_owners { "all_owners" } else { "owner" }, dry_run);
         match chosen.result(result)? {
             Ok(repair) => {
-                body.take(repair);
+                body.take(&repair);
                 reporter.finish(Status::Success, dry_run, body)?;
                 Ok(host.cancel.signal().map_or(0, cli::signalled))
             }

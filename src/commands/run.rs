@@ -29,10 +29,11 @@ pub fn main(host: &Host) -> u8 {
         let summary = Summary::of(&pipelines);
         let failed = summary.failed > 0;
         let busy = only_locked(&pipelines);
-        let pending = parsed.has(&DETAILED_EXITCODE) && (summary.changes() > 0 || reporter.has(Code::RecoveryPending));
+        let recovery = dry_run && reporter.has(Code::RecoveryPending);
+        let pending = parsed.has(&DETAILED_EXITCODE) && (summary.changes() > 0 || recovery);
         let next = (dry_run && !failed).then(|| command(parsed));
         let status = summary.status();
-        let body = RunBody { pipelines, summary, dry_run, seconds: begun.elapsed().as_secs_f64(), next };
+        let body = RunBody { pipelines, summary, dry_run, recovery, seconds: begun.elapsed().as_secs_f64(), next };
         reporter.finish(status, dry_run, body)?;
         let exit = if busy {
             cli::BUSY

@@ -120,8 +120,7 @@ fn prune(table: &Table, cx: &mut Context) -> Option<Prune> {
 
 fn warn(prune: Prune, pipeline: &str, id: &str, cx: &mut Context) {
     if prune.enabled && prune.older_than.is_some() && prune.keep_latest.is_none() {
-        let message =
-            format!("{pipeline}/{id}: pruning by age alone can empty a destination that is quiet: set keep_latest");
+        let message = "pruning by age alone can empty a destination that is quiet: set retention.prune.keep_latest";
         cx.report.warnings.push(Warning::new(Code::PruneMayEmpty, message).pipeline(pipeline).destination(id));
     }
 }

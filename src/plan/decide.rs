@@ -153,7 +153,10 @@ fn by_age(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
     match there.created.cmp(&here.created) {
         Ordering::Less => match transfer.on_destination_older {
             OnOlder::Replace => Ok(Decision::of(Action::ReplaceOlder)),
-            OnOlder::Skip => Ok(Decision::of(Action::SkipDestinationOlder)),
+            OnOlder::Skip => Ok(Decision {
+                note: Some(format!("the destination is older ({}) than the bundle ({})", there.created, here.created)),
+                ..Decision::of(Action::SkipDestinationOlder)
+            }),
             OnOlder::Fail => Err(Error::new(
                 Code::DestinationOlder,
                 format!("the destination is older ({}) than the bundle ({})", there.created, here.created),

@@ -45,6 +45,8 @@ impl Site<'_> {
         jobs: &[Job<'_>],
         old: Option<&Version>,
     ) -> Result<()> {
+        // Looked at first: without the state that will stand nothing is begun.
+        let bytes = self.state_bytes(stage, journal, jobs)?;
         let same_kind = |a: &Operation, b: &Operation| kind(a) == kind(b);
         for group in self.open_operations(stage, journal)?.chunk_by(same_kind) {
             for batch in group.chunks(BATCH) {
@@ -53,7 +55,6 @@ impl Site<'_> {
             }
         }
         self.target.flush_dirs(&touched(&journal.operations))?;
-        let bytes = self.state_bytes(stage, journal, jobs)?;
         guard.check()?;
         self.target.put_small(STATE, &bytes, Expected::Version(old))
     }
@@ -80,7 +81,7 @@ impl Site<'_> {
         let lost = || {
             let message = format!("{}: {} is not whole", self.target.describe(), stage.name());
             Error::new(Code::CommitIncomplete, message)
-                .hint("it was cut short, and what was staged is gone: move its journal aside and publish anew")
+                .hint("it was cut short, and what was staged is gone: move its journal aside and publish anew, with --force if its outputs are in the way")
         };
         let target = journal.target.ok_or_else(lost)?;
         if let Some(Job { body: Body::Bytes(bytes), .. }) = jobs.get(target.job) {

@@ -139,7 +139,7 @@ impl Site<'_> {
         Journal::parse(&small.bytes).map(Some).map_err(|fault| {
             let message = format!("{}: {name}: this is no journal: {fault}", self.target.describe());
             Error::new(Code::CommitIncomplete, message)
-                .hint("if no other version of distributor wrote it, move it aside and run again")
+                .hint("if no other version of distributor wrote it, move it aside and run again, with --force if half-published outputs are in the way")
         })
     }
 }

@@ -26,6 +26,9 @@ pub struct RunBody {
     /// How long it took.
     pub seconds: f64,
     #[serde(skip)]
+    /// Whether a command was cut short somewhere, which the next run finishes.
+    pub recovery: bool,
+    #[serde(skip)]
     /// The command that does what a dry run showed.
     pub next: Option<String>,
 }
@@ -81,7 +84,6 @@ pub struct DestinationRecord {
     #[serde(skip)]
     /// The pipeline, for text.
     pub pipeline_id: String,
-    #[serde(skip)]
     /// What else is to be said.
     pub note: Option<String>,
 }
@@ -365,8 +367,9 @@ impl RunBody {
             self.seconds
         );
         match &self.next {
-            Some(next) if s.status() == Status::Success && s.changes() > 0 => {
-                *out += &format!("nothing was written; to publish: {next}\n");
+            Some(next) if s.changes() > 0 => *out += &format!("nothing was written; to publish: {next}\n"),
+            Some(next) if self.recovery => {
+                *out += &format!("nothing was written; to finish what was cut short: {next}\n");
             }
             Some(_) => *out += "nothing was written, and there is nothing to do\n",
             None if self.dry_run => *out += "nothing was written\n",

@@ -74,7 +74,7 @@ impl RepairBody {
     }
 
     /// Takes what was found.
-    pub fn take(&mut self, repair: Repair) {
+    pub fn take(&mut self, repair: &Repair) {
         self.state_schema_version = Some(repair.schema_version);
         self.checked = repair.checked;
         self.changed = !repair.missing.is_empty();
