@@ -11,8 +11,7 @@ INSTALL = install
 TARGET = $(or $(CARGO_TARGET_DIR),target)
 FUZZ_SECONDS = 60
 
-PROGRAMS = distributor distributor-run distributor-validate distributor-inspect distributor-reconcile-state \
-	distributor-prune distributor-bundle
+PROGRAMS = distributor distributor-run distributor-validate distributor-inspect distributor-reconcile-state distributor-prune distributor-bundle
 PAGES = $(sort $(wildcard man/*.[157]))
 PAPERS = README.md CHANGELOG.md docs
 EXAMPLES = $(filter-out examples/published,$(wildcard examples/*))
