@@ -232,6 +232,17 @@ fn every_configuration_in_the_documents_is_valid() {
     assert!(found >= 2, "{found} configurations");
 }
 
+#[test]
+fn the_example_of_a_shared_root_has_both_owners_in_one_state() {
+    let (scene, dir) = examples();
+    shell(scene.path(), "distributor-run --config examples/shared-root.yml");
+    let root = dir.join("published/www");
+    let state: Value = serde_json::from_slice(&fs::read(root.join(".distributor.json")).unwrap()).unwrap();
+    let owners: Vec<&Value> = state["owners"].as_array().unwrap().iter().map(|owner| &owner["pipeline_id"]).collect();
+    assert_eq!(owners, ["site", "notices"]);
+    assert!(root.join("index.html").exists() && root.join("notices/index.html").exists());
+}
+
 /// What a block of shell writes with `<<'YAML'`.
 fn heredoc(block: &str) -> Option<String> {
     let (_, rest) = block.split_once("<<'YAML'\n")?;

@@ -26,8 +26,8 @@ fn read(text: &str) -> State {
 }
 
 #[test]
-fn states_of_schema_2_are_written_as_they_were_read() {
-    for name in ["v2-full.json", "v2-least.json"] {
+fn states_are_written_as_they_were_read() {
+    for name in ["v2-full.json", "v2-least.json", "v3-full.json", "v3-least.json"] {
         assert_eq!(read(&golden(name)).into_json(), golden(name), "{name}");
     }
 }
@@ -91,6 +91,45 @@ fn the_keys_of_schema_2_stand_in_the_order_of_the_contract() {
     let (manifest, _) = json.split_once("\"links\"").unwrap();
     assert_eq!(keys(manifest, 6), ["schema_version", "id", "digest", "created", "files"]);
     assert!(json.ends_with("}\n") && !json.ends_with("\n\n"));
+}
+
+/// Every key in a line, those of nested objects too.
+fn all_keys(line: &str) -> String {
+    let mut parts: Vec<&str> = line.split("\":").collect();
+    parts.pop();
+    parts.into_iter().map(|part| part.rsplit('"').next().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_keys_of_schema_3_stand_in_the_order_of_the_contract() {
+    let json = read(&golden("v3-full.json")).into_json();
+    let top = ["schema_version", "distributor_version", "created_at", "updated_at", "state", "owners", "outputs"];
+    assert_eq!(keys(&json, 2), top);
+    let owner = "pipeline_id destination_id reconciliation mode source manifest schema_version id digest created files \
+                 path sha256 size";
+    let (first, second) = json.split_once("\"owners\": [\n").unwrap().1.split_once('\n').unwrap();
+    assert_eq!(all_keys(first), [owner, "path sha256 size", "links primary_url"].join(" "));
+    assert_eq!(all_keys(second.lines().next().unwrap()), owner);
+    let all = "path kind source_path transform url sha256 size pipeline_id destination_id source_id source_digest \
+               source_created created_at updated_at";
+    let generated: Vec<&str> = all.split(' ').collect();
+    let copied: Vec<&str> = generated.iter().copied().filter(|key| *key != "transform").collect();
+    let without_url: Vec<&str> = copied.iter().copied().filter(|key| *key != "url").collect();
+    assert_eq!(record_keys(&json, "outputs"), [generated.clone(), generated, copied, without_url]);
+    assert!(json.ends_with("}\n") && !json.ends_with("\n\n"));
+}
+
+#[test]
+fn what_schema_3_says_of_owners_and_outputs_is_read() {
+    let state = read(&golden("v3-full.json"));
+    assert_eq!((state.mode, state.owners.len()), (Mode::SharedRoot, 2));
+    assert_eq!((state.owner("docs", "www"), state.owner("reports", "www")), (Some(0), Some(1)));
+    assert_eq!((state.owner("www", "docs"), state.owner("docs", "docs")), (None, None));
+    assert_eq!(state.outputs.iter().map(|output| output.owner).collect::<Vec<_>>(), [0, 0, 0, 1]);
+    let created = |at: usize| state.outputs[at].source.as_ref().unwrap().created.to_string();
+    assert_eq!(created(0), "2026-03-01T08:30:00.25+01:00");
+    assert_eq!(created(1), "2026-01-31T23:00:00Z", "a retained output comes from an older bundle");
+    assert_eq!(created(3), "2026-03-02T09:55:00Z");
 }
 
 #[test]

@@ -157,7 +157,8 @@ pub fn plan(
         decision = take(wanted, decision, &taken, old)?;
     }
     if decision.action != Action::ForceReplace {
-        let some = wanted.is_shared() || merges(&decision);
+        // Without a state nothing is recorded: then all of it is somebody else's.
+        let some = old.is_some() && (wanted.is_shared() || merges(&decision));
         match if some { refuse::blocking(survey) } else { refuse::unmanaged(survey) } {
             Err(error) if wanted.force => decision = Decision::forced(error.code),
             refusal => refusal?,

@@ -17,12 +17,12 @@ impl Publication<'_> {
         let stage = Stage((self.world.token)());
         let begun = self.begin(&stage, dirty);
         let name = journal::name(&begun.pipeline_id, &begun.destination_id);
-        self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
         let state = plan.state(&self.wanted, read.valid(), &begun.started_at);
         // The old state is large, and has served.
         let old = read.version;
         drop(read.parsed);
-        let state = state.into_json();
+        let state = state.into_file().map_err(too_large)?;
+        self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
         let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
         // The state is staged with the outputs. It never gets a name from there: the path is for messages.
         let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
@@ -111,4 +111,9 @@ impl Publication<'_> {
             }
         }
     }
+}
+
+/// A state that nobody could read again.
+pub(super) fn too_large(fault: String) -> Error {
+    Error::new(Code::Unsupported, fault).hint("publish to a destination of its own, or fewer files")
 }

@@ -60,6 +60,9 @@ impl Publication<'_> {
             return Ok(self.skipped(decision, &read, warnings));
         }
         let plan = self.plan(&decision, &read, &in_progress)?;
+        let state = plan.state(&self.wanted, read.valid(), &(self.world.now)());
+        drop(read);
+        state.into_file().map_err(execute::too_large)?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
 

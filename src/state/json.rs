@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::MAX_BYTES;
 use super::record::{Mode, OutputKind, OutputRecord, State};
 use super::shared::{self, Version3};
 use super::single::{self, Version1, Version2};
@@ -72,6 +73,19 @@ impl State {
             }
             other => Err(format!("state schema version {other} can't be read by this version")),
         }
+    }
+
+    /// The state file, unless it would be so large that nobody could read it again. The error says how large.
+    pub fn into_file(self) -> Result<String, String> {
+        let (owners, outputs) = (self.owners.len(), self.outputs.len());
+        let json = self.into_json();
+        if json.len() as u64 <= MAX_BYTES {
+            return Ok(json);
+        }
+        let bytes = json.len();
+        Err(format!(
+            "the state would be larger ({bytes} bytes) than {MAX_BYTES} bytes: {owners} owners, {outputs} outputs"
+        ))
     }
 
     /// The state as it is written.
