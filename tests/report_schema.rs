@@ -11,6 +11,8 @@ use tempfile::TempDir;
 const RUN: &str = env!("CARGO_BIN_EXE_distributor-run");
 const VALIDATE: &str = env!("CARGO_BIN_EXE_distributor-validate");
 const INSPECT: &str = env!("CARGO_BIN_EXE_distributor-inspect");
+const RECONCILE_STATE: &str = env!("CARGO_BIN_EXE_distributor-reconcile-state");
+const PRUNE: &str = env!("CARGO_BIN_EXE_distributor-prune");
 const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
 
 /// One bundle to two destinations: one with links, one that has taken nothing but `fixed`.
@@ -320,6 +322,85 @@ fn a_run_that_finds_the_destination_locked() {
     let lock = fs::File::open(scene.dir.path().join("www/report/.distributor.lock")).expect("the lock");
     lock.lock().expect("the lock is free");
     assert_eq!(scene.publish("--destination www --lock-timeout 0", 3).1, "locked");
+}
+
+/// The usual configuration, where only the first output is kept.
+fn pruned() -> String {
+    let retention = "        retention: {prune: {enabled: true, keep_latest: 1}}\n        links:";
+    CONFIGURATION.replacen("        links:", retention, 1)
+}
+
+#[test]
+fn prunings() {
+    let scene = Scene::new();
+    scene.write("site.yml", &pruned());
+    let prune = |more: &str, status| {
+        scene.run(PRUNE, &format!("-c site.yml --pipeline reports --destination www {more}"), status)
+    };
+    for flag in ["--dry-run", "--apply"] {
+        let document = prune(flag, 1);
+        assert_eq!((&document["error"]["code"], &document["kept"]), (&"no_state".into(), &0.into()));
+    }
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    scene.publish("--destination www", 0);
+    assert!(prune("--apply", 1)["error"]["message"].as_str().expect("text").contains("--bundle-path: report"));
+    for (flag, deleted) in [("--dry-run", vec![]), ("--apply", vec!["index.html"])] {
+        let document = prune(&format!("--bundle-path report {flag}"), 0);
+        assert_eq!(document["policy"], serde_json::json!({"older_than": null, "keep_latest": 1}));
+        assert_eq!(
+            (texts(&document["planned"], "path"), texts(&document["deleted"], "")),
+            (vec!["index.html"], deleted)
+        );
+        assert_eq!((&document["kept"], &document["changed"]), (&1.into(), &true.into()));
+    }
+    let mut document = prune("--bundle-path report --apply", 0);
+    assert_eq!((texts(&document["planned"], "path").len(), &document["changed"]), (0, &false.into()));
+    document["policy"]["more"] = true.into();
+    assert!(!scene.schema.is_valid(&document), "a field that is not described is found");
+    // By age alone, of a state that is none.
+    scene.write("site.yml", &pruned().replacen("keep_latest: 1", "older_than: 30d", 1));
+    scene.write("www/report/.distributor.json", "{");
+    let document = prune("--bundle-path report --dry-run", 1);
+    assert_eq!(
+        (&document["error"]["code"], &document["policy"]["older_than"]),
+        (&"invalid_state".into(), &"30d".into())
+    );
+    assert_eq!(texts(&document["warnings"], "code"), ["prune_may_empty"]);
+    // Where this version can't work.
+    scene.write(
+        "site.yml",
+        &pruned().replacen("backend: local\n        path: www", "backend: s3\n        bucket: www", 1),
+    );
+    let document = prune("--apply", 1);
+    assert_eq!((&document["error"]["code"], &document["root"]), (&"unsupported".into(), &Value::Null));
+}
+
+#[test]
+fn repairs() {
+    let scene = Scene::new();
+    let repair = |more: &str, status| {
+        scene.run(RECONCILE_STATE, &format!("-c site.yml --pipeline reports --destination www {more}"), status)
+    };
+    let document = repair("", 1);
+    assert_eq!((&document["error"]["code"], &document["state_schema_version"]), (&"no_state".into(), &Value::Null));
+    scene.bundle("report", "--created 2026-06-04T11:55:00Z");
+    scene.publish("--destination www", 0);
+    scene.write("www/report/theirs", "mine\n");
+    let document = repair("--bundle-path report --all-owners", 0);
+    assert_eq!((&document["scope"], &document["changed"]), (&"all_owners".into(), &false.into()));
+    scene.remove("www/report/index.html");
+    for flag in ["--dry-run", ""] {
+        let document = repair(&format!("--bundle-path report {flag}"), 0);
+        assert_eq!((&document["checked"], &document["changed"]), (&2.into(), &true.into()));
+        assert_eq!(
+            (texts(&document["missing"], ""), texts(&document["unmanaged"], "")),
+            (vec!["index.html"], vec!["theirs"])
+        );
+    }
+    let mut document = repair("--bundle-path report", 0);
+    assert_eq!((&document["checked"], &document["changed"]), (&1.into(), &false.into()));
+    document["more"] = true.into();
+    assert!(!scene.schema.is_valid(&document), "a field that is not described is found");
 }
 
 #[test]

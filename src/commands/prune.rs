@@ -1,13 +1,12 @@
 //! `distributor-prune`: delete managed outputs by the configured retention policy.
 
-use super::upkeep::{Chosen, with_world};
+use super::upkeep::Chosen;
 use super::{lock_timeout, open, start, status_of};
 use crate::cli::{self, APPLY, DRY_RUN, PRUNE, Parsed, usage};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::maintain::{Pruning, Upkeep};
-use crate::publish::Site;
-use crate::report::{Failure, PruneBody, Reporter, Status};
+use crate::maintain::Pruning;
+use crate::report::{Failure, Problem, PruneBody, Reporter, Status};
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
@@ -22,16 +21,7 @@ pub fn main(host: &Host) -> u8 {
             let message = format!("{}: pruning is not enabled", body.place.label());
             return Err(Error::new(Code::PruneDisabled, message).hint("set retention.prune.enabled: true"));
         }
-        let (target, mut warnings) = (chosen.target(), Vec::new());
-        let result = with_world(host, reporter, timeout, |world| {
-            let site = Site { target: target.as_ref(), world };
-            let (pipeline_id, destination) = (chosen.pipeline_id, chosen.destination);
-            Upkeep { site, pipeline_id, destination, all_owners: false }.prune(dry_run, &mut warnings)
-        });
-        for warning in warnings {
-            reporter.warn(warning.pipeline(chosen.pipeline_id).destination(&chosen.destination.id));
-        }
-        match chosen.result(result)? {
+        match chosen.work((host, reporter), timeout, |upkeep, warnings| upkeep.prune(dry_run, warnings))? {
             Ok(pruning) => {
                 let failed = deletes_failed(reporter, &body.place.label(), &pruning);
                 body.take(pruning);
@@ -60,17 +50,14 @@ fn dry_run(parsed: &Parsed) -> Result<bool> {
     }
 }
 
-/// The error that stands for single deletes that failed, each of which is said.
+/// The error that stands for single deletes that failed. Both are said.
 fn deletes_failed(reporter: &Reporter<'_>, place: &str, pruning: &Pruning) -> Option<Error> {
-    for (_, error) in &pruning.failed {
-        reporter.fail(&[place.to_owned()], error);
-    }
     let first = pruning.failed.first()?;
-    let message = format!(
-        "{} of {} outputs could not be deleted, first {}",
-        pruning.failed.len(),
-        pruning.planned.len(),
-        first.0
-    );
-    Some(Error::new(Code::DeleteFailed, message).hint("their records stay: see to the cause, then prune again"))
+    let problems: Vec<Problem> = pruning.failed.iter().map(|(path, error)| Problem::of(path, error)).collect();
+    reporter.problems(place, &problems);
+    let (failed, planned) = (pruning.failed.len(), pruning.planned.len());
+    let message = format!("{failed} of {planned} outputs could not be deleted, first {}", first.0);
+    let error = Error::new(Code::DeleteFailed, message).hint("their records stay: see to the cause, then prune again");
+    reporter.fail(&[place.to_owned()], &error);
+    Some(error)
 }

@@ -1,21 +1,28 @@
 //! What distributor-reconcile-state and distributor-prune share: from the command line to one destination.
 
+use std::time::Duration;
+
 use super::{open, ran};
 use crate::cli::{BUNDLE_PATH, DESTINATION, OWNER_PIPELINE, Parsed, Program, usage};
 use crate::config::{Config, Destination, PathMapping};
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error, Result, Warning};
 use crate::host::Host;
+use crate::maintain::Upkeep;
 use crate::names::STATE;
 use crate::path::{BundlePath, RelPath, escape};
-use crate::publish::World;
+use crate::publish::{Site, World};
 use crate::report::{Place, Reporter};
 use crate::storage::{Met, Storage};
+
+/// How many bundle paths an error names.
+const NAMED: usize = 10;
 
 /// The destination that a command line means.
 pub(super) struct Chosen<'a> {
     pub(super) pipeline_id: &'a str,
     pub(super) destination: &'a Destination,
-    root: Box<dyn Storage>,
+    /// The root; where this version can't work there, why.
+    root: Result<Box<dyn Storage>>,
     bundle_path: BundlePath,
 }
 
@@ -39,12 +46,7 @@ impl<'a> Chosen<'a> {
         })?;
         let bundle_path = bundle_path(program, parsed, destination)?;
         open::secrets(host, config, &[&pipeline.id], reporter)?;
-        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: open::place(destination)?, bundle_path })
-    }
-
-    /// The bundle path as a place.
-    pub(super) fn target(&self) -> Box<dyn Storage> {
-        self.root.at(&self.bundle_path)
+        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: open::place(destination), bundle_path })
     }
 
     /// What every report says of it.
@@ -53,35 +55,53 @@ impl<'a> Chosen<'a> {
             pipeline_id: self.pipeline_id.to_owned(),
             destination_id: self.destination.id.clone(),
             backend: self.destination.target.backend().as_str(),
-            root: self.root.describe(),
+            root: self.root.as_ref().ok().map(|root| root.describe()),
             bundle_path: self.bundle_path.to_string(),
         }
     }
 
-    /// The result of the work. Where the root has no state the error names the bundle paths that have one.
-    pub(super) fn result<T>(&self, result: Result<T>) -> Result<Result<T>> {
-        ran(result.map_err(|error| {
-            if error.code == Code::NoState && self.bundle_path.below().is_none() {
-                self.elsewhere(error)
-            } else {
-                error
-            }
+    /// Does `work` there, and says its warnings. Where the root has no state the error names the bundle paths that have one.
+    pub(super) fn work<T>(
+        &self,
+        (host, reporter): (&Host, &Reporter<'_>),
+        lock_timeout: Duration,
+        work: impl FnOnce(Upkeep<'_>, &mut Vec<Warning>) -> Result<T>,
+    ) -> Result<Result<T>> {
+        let root = match &self.root {
+            Ok(root) => root.as_ref(),
+            Err(error) => return ran(Err(error.clone())),
+        };
+        let (target, mut warnings) = (root.at(&self.bundle_path), Vec::new());
+        let result = with_world(host, reporter, lock_timeout, |world| {
+            let site = Site { target: target.as_ref(), world };
+            let (pipeline_id, destination) = (self.pipeline_id, self.destination);
+            work(Upkeep { site, pipeline_id, destination, all_owners: false }, &mut warnings)
+        });
+        for warning in warnings {
+            reporter.warn(warning.pipeline(self.pipeline_id).destination(&self.destination.id));
+        }
+        ran(result.map_err(|error| match self.bundle_path.below() {
+            None if error.code == Code::NoState => elsewhere(root, error),
+            _ => error,
         }))
     }
+}
 
-    fn elsewhere(&self, error: Error) -> Error {
-        let mut paths = Vec::new();
-        let found = self.root.find(STATE, &mut |path, met| {
-            if matches!(met, Met::Marked) {
-                paths.push(escape(path));
-            }
-        });
-        paths.sort_unstable();
-        match (found, paths.as_slice()) {
-            (Ok(()), [_, ..]) => error.hint(format!("name one of these with --bundle-path: {}", paths.join(", "))),
-            _ => error,
+fn elsewhere(root: &dyn Storage, error: Error) -> Error {
+    let mut paths = Vec::new();
+    let found = root.find(STATE, &mut |path, met| {
+        if matches!(met, Met::Marked) {
+            paths.push(escape(path));
         }
+    });
+    if found.is_err() || paths.is_empty() {
+        return error;
     }
+    paths.sort_unstable();
+    let more = paths.len().saturating_sub(NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    paths.truncate(NAMED);
+    error.hint(format!("name one of these with --bundle-path: {}{more}", paths.join(", ")))
 }
 
 fn bundle_path(program: &'static Program, parsed: &Parsed, destination: &Destination) -> Result<BundlePath> {
@@ -101,7 +121,7 @@ fn bundle_path(program: &'static Program, parsed: &Parsed, destination: &Destina
 pub(super) fn with_world<T>(
     host: &Host,
     reporter: &Reporter<'_>,
-    lock_timeout: std::time::Duration,
+    lock_timeout: Duration,
     work: impl FnOnce(&World<'_>) -> T,
 ) -> T {
     let now = || host.now();

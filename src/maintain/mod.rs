@@ -6,11 +6,14 @@ mod repair;
 pub use prune::Pruning;
 pub use repair::Repair;
 
+use std::collections::BTreeSet;
+
 use crate::config::{Destination, StateMode};
 use crate::error::{Code, Error, Result, Warning};
 use crate::journal;
 use crate::names::{JOURNAL_PREFIX, STATE};
-use crate::publish::{ReadState, Site};
+use crate::path::RelPath;
+use crate::publish::{Foreseen, ReadState, Site};
 use crate::state::{Mode, OutputRecord, State};
 use crate::storage::{Guard, Version};
 
@@ -32,6 +35,9 @@ struct Held {
     state: State,
     version: Option<Version>,
     owner: Option<usize>,
+    /// Paths of a command that is at work or was cut short, and those of them that will be written.
+    ours: Vec<RelPath>,
+    coming: BTreeSet<RelPath>,
 }
 
 impl Held {
@@ -43,8 +49,8 @@ impl Held {
 impl Upkeep<'_> {
     /// Looks, without a lock.
     fn look<T>(&self, warnings: &mut Vec<Warning>, work: impl FnOnce(&Held) -> Result<T>) -> Result<T> {
-        let (read, _) = self.site.foresee(warnings)?;
-        work(&self.hold(read)?)
+        let Foreseen { read, ours, coming } = self.site.foresee(warnings)?;
+        work(&Held { ours, coming, ..self.hold(read)? })
     }
 
     /// Works under the lock, once what was cut short is finished. Where there is nothing to look after nothing is locked.
@@ -76,7 +82,7 @@ impl Upkeep<'_> {
             Some(Ok(state)) => state,
         };
         let owner = self.owner(&state, &place)?;
-        Ok(Held { state, version: read.version, owner })
+        Ok(Held { state, version: read.version, owner, ours: Vec::new(), coming: BTreeSet::new() })
     }
 
     /// Whose records are meant: `None` for all.

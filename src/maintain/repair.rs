@@ -15,7 +15,7 @@ pub struct Repair {
     pub schema_version: u64,
     /// How many records were looked at.
     pub checked: usize,
-    /// The recorded outputs that are not there.
+    /// The recorded outputs that are not there, in byte order.
     pub missing: Vec<RelPath>,
     /// What is there and nobody recorded.
     pub unmanaged: Vec<RawPath>,
@@ -31,8 +31,9 @@ impl Upkeep<'_> {
         self.work(warnings, |guard, mut held| {
             let repair = self.inspect(&held)?;
             if !repair.missing.is_empty() {
-                let missing: BTreeSet<&RelPath> = repair.missing.iter().collect();
-                held.state.outputs.retain(|record| !missing.contains(&record.path));
+                self.site.world.cancel.check()?;
+                // In byte order.
+                held.state.outputs.retain(|record| repair.missing.binary_search(&record.path).is_err());
                 self.site.write_state(guard, held.state, held.version.as_ref())?;
             }
             Ok(repair)
@@ -41,19 +42,37 @@ impl Upkeep<'_> {
 
     fn inspect(&self, held: &Held) -> Result<Repair> {
         let planned = BTreeSet::new();
-        let sight = Sight { state: Some(&held.state), in_progress: &[], planned: &planned, keep: true };
+        let sight = Sight { state: Some(&held.state), in_progress: &held.ours, planned: &planned, keep: true };
         let mut survey = Survey::new(self.site.target.describe(), sight);
         self.site.target.list(Scope::Destination, &mut |entry| {
             self.site.world.cancel.check()?;
             survey.see(entry);
             Ok(())
         })?;
-        let missing = held.records().filter(|record| !survey.is_present(&record.path));
+        let missing = self.missing(held, &survey)?;
+        // The path of a record that stays is managed, whatever stands there.
+        let staying: BTreeSet<RawPath> = held
+            .state
+            .outputs
+            .iter()
+            .filter(|record| !missing.contains(&record.path))
+            .map(|record| RawPath::from(&record.path))
+            .collect();
+        let unmanaged = survey.unmanaged_paths().into_iter().filter(|path| !staying.contains(path));
         Ok(Repair {
             schema_version: held.state.schema_version,
             checked: held.records().count(),
-            missing: missing.map(|record| record.path.clone()).collect(),
-            unmanaged: survey.unmanaged_paths(),
+            unmanaged: unmanaged.collect(),
+            missing: missing.into_iter().collect(),
         })
+    }
+
+    fn missing(&self, held: &Held, survey: &Survey<'_>) -> Result<BTreeSet<RelPath>> {
+        let paths = held.records().map(|record| &record.path);
+        let (unseen, seen): (Vec<&RelPath>, Vec<&RelPath>) = paths.partition(|path| survey.is_unseen(path));
+        let is_missing = |path: &&RelPath| !survey.is_present(path) && !held.coming.contains(*path);
+        let found = self.site.target.exist_many(&unseen)?;
+        let lost = unseen.into_iter().zip(found).filter_map(|(path, there)| (!there).then_some(path));
+        Ok(seen.into_iter().filter(is_missing).chain(lost).cloned().collect())
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn out_of_reach(survey: &Survey<'_>) -> Result<()> {
         let message = format!("{dir}: a destination with its own state lies below {}", survey.place());
         return Err(Error::new(Code::ManagedBelow, message).hint("move it aside first, or choose another path"));
     }
-    match &survey.closed {
+    match survey.closed.first() {
         None => Ok(()),
         Some(dir) => {
             let message = format!("{dir}: a directory on another file system, or too deep, below {}", survey.place());

@@ -57,8 +57,8 @@ pub struct Survey<'a> {
     pub(super) unmanaged: Found,
     /// What of it stands where an output is to be, above it or below it.
     pub(super) blocking: Found,
-    /// A directory that no rename leads into.
-    pub(super) closed: Option<String>,
+    /// Directories that were not looked into, and that no rename leads into.
+    pub(super) closed: BTreeSet<RawPath>,
     /// Where all is kept: what nobody recorded, and the checked paths of the regular files of it.
     pub(super) kept: BTreeMap<RawPath, Option<RelPath>>,
 }
@@ -78,7 +78,7 @@ impl<'a> Survey<'a> {
             managed: BTreeSet::new(),
             unmanaged: Found::default(),
             blocking: Found::default(),
-            closed: None,
+            closed: BTreeSet::new(),
             kept: BTreeMap::new(),
         }
     }
@@ -101,7 +101,7 @@ impl<'a> Survey<'a> {
             self.blocking.add(&raw);
         }
         if kind == Kind::Closed {
-            self.closed.get_or_insert_with(|| raw.to_string());
+            self.closed.insert(raw.clone());
         }
         if self.keep {
             self.kept.insert(raw, path.filter(|_| kind == Kind::File));
@@ -116,6 +116,16 @@ impl<'a> Survey<'a> {
     /// Whether a recorded output is there.
     pub fn is_present(&self, path: &RelPath) -> bool {
         self.present.contains(path)
+    }
+
+    /// Whether it can't be said if an output is there: it lies in a directory that was not looked into.
+    pub fn is_unseen(&self, path: &RelPath) -> bool {
+        !self.closed.is_empty() && path.ancestors().any(|dir| self.closed.contains(&RawPath::from(dir)))
+    }
+
+    /// Whether this is a directory, and no link to one.
+    pub fn is_directory(&self, path: &str) -> bool {
+        self.directories.contains(&RawPath::from(path))
     }
 
     /// What nobody recorded, in byte order. Kept only where all was to be kept.

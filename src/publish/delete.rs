@@ -7,8 +7,9 @@ use crate::error::{Error, Result};
 use crate::journal::{self, Journal, Operation};
 use crate::names::STATE;
 use crate::path::{RawPath, RelPath};
+use crate::plan::{Sight, Survey};
 use crate::state::State;
-use crate::storage::{Expected, Guard, Version};
+use crate::storage::{Expected, Guard, Scope, Version};
 
 /// How many deletes are done before the lock is looked at again.
 const BATCH: usize = 1000;
@@ -22,6 +23,14 @@ pub struct Deletes {
     pub failed: Vec<(RelPath, Error)>,
 }
 
+/// What there is to delete.
+struct There {
+    /// The outputs.
+    outputs: BTreeSet<RelPath>,
+    /// The directories above them, the innermost first.
+    dirs: Vec<RawPath>,
+}
+
 impl Site<'_> {
     /// Deletes the recorded outputs `paths`, and drops from `state` the records of those that are gone. Nothing else is
     /// deleted but directories that this empties. Killed half-way it is finished by whoever locks the place next.
@@ -32,11 +41,12 @@ impl Site<'_> {
         paths: &[RelPath],
         (state, version): (State, Option<&Version>),
     ) -> Result<Deletes> {
+        let there = self.there(&state, paths)?;
         let name = journal::name(&journal.pipeline_id, &journal.destination_id);
         let remove = paths.iter().map(|path| Operation::Remove { path: path.into() });
         let journal = journal.delete(remove.collect());
         self.target.put_small(&name, &journal.to_json(), Expected::Any)?;
-        let deletes = self.carry_out_deletes(guard, paths, state, version)?;
+        let deletes = self.carry_out_deletes(guard, (paths, &there), state, version)?;
         // What can't be cleared away now is cleared away by the next command.
         let _ = self.target.remove_small(&name);
         Ok(deletes)
@@ -50,32 +60,54 @@ impl Site<'_> {
             let recorded = state.outputs.iter().map(|record| &record.path);
             let paths: Vec<RelPath> = recorded.filter(|path| began.contains(&RawPath::from(*path))).cloned().collect();
             if !paths.is_empty() {
-                self.carry_out_deletes(guard, &paths, state, read.version.as_ref())?;
+                let there = self.there(&state, &paths)?;
+                self.carry_out_deletes(guard, (&paths, &there), state, read.version.as_ref())?;
             }
         }
         self.target.remove_small(name)
     }
 
+    /// What is there of recorded outputs. A link, a directory or whatever else stands at the name of one is not what was
+    /// published, and what lies in a directory with a state of its own is managed there.
+    fn there(&self, state: &State, paths: &[RelPath]) -> Result<There> {
+        let planned = BTreeSet::new();
+        let sight = Sight { state: Some(state), in_progress: &[], planned: &planned, keep: false };
+        let mut survey = Survey::new(self.target.describe(), sight);
+        self.target.list(Scope::Destination, &mut |entry| {
+            self.world.cancel.check()?;
+            survey.see(entry);
+            Ok(())
+        })?;
+        let is_there = |path: &&RelPath| survey.is_present(path) || survey.is_unseen(path);
+        let outputs = paths.iter().filter(is_there).cloned().collect();
+        let dirs: BTreeSet<&str> = paths.iter().flat_map(RelPath::ancestors).collect();
+        let dirs = dirs.into_iter().rev().filter(|dir| survey.is_directory(dir)).map(RawPath::from).collect();
+        Ok(There { outputs, dirs })
+    }
+
     fn carry_out_deletes(
         &self,
         guard: &dyn Guard,
-        paths: &[RelPath],
+        (paths, there): (&[RelPath], &There),
         mut state: State,
         version: Option<&Version>,
     ) -> Result<Deletes> {
-        let mut deletes = Deletes::default();
-        for batch in paths.chunks(BATCH) {
+        let (outputs, gone): (Vec<&RelPath>, Vec<&RelPath>) =
+            paths.iter().partition(|path| there.outputs.contains(*path));
+        let mut deletes = Deletes { deleted: gone.into_iter().cloned().collect(), failed: Vec::new() };
+        for batch in outputs.chunks(BATCH) {
             guard.check()?;
-            let raw: Vec<RawPath> = batch.iter().map(RawPath::from).collect();
+            let raw: Vec<RawPath> = batch.iter().map(|path| RawPath::from(*path)).collect();
             let results = self.target.remove_many(&raw.iter().collect::<Vec<_>>());
             for (path, result) in batch.iter().zip(results) {
                 match result {
-                    Ok(()) => deletes.deleted.push(path.clone()),
-                    Err(error) => deletes.failed.push((path.clone(), error)),
+                    Ok(()) => deletes.deleted.push((*path).clone()),
+                    Err(error) => deletes.failed.push(((*path).clone(), error)),
                 }
             }
         }
-        self.tidy(&deletes.deleted)?;
+        deletes.deleted.sort_unstable();
+        self.tidy(&there.dirs)?;
         let gone: BTreeSet<&RelPath> = deletes.deleted.iter().collect();
         state.outputs.retain(|record| !gone.contains(&record.path));
         if !gone.is_empty() {
@@ -84,14 +116,12 @@ impl Site<'_> {
         Ok(deletes)
     }
 
-    /// Removes the directories that deletes emptied, and makes all of it durable.
-    fn tidy(&self, deleted: &[RelPath]) -> Result<()> {
-        let above: BTreeSet<&str> = deleted.iter().flat_map(RelPath::ancestors).collect();
-        let dirs: Vec<RawPath> = above.iter().rev().map(|dir| RawPath::from(*dir)).collect();
+    /// Removes those of the directories that are empty, the innermost first, and makes all of it durable.
+    fn tidy(&self, dirs: &[RawPath]) -> Result<()> {
         // A directory that stays is empty and in nobody's way.
         let _ = self.target.remove_empty_dirs(&dirs.iter().collect::<Vec<_>>());
-        let touched: BTreeSet<&[u8]> = above.iter().map(|dir| dir.as_bytes()).chain([&b""[..]]).collect();
-        self.target.flush_dirs(&touched.into_iter().collect::<Vec<_>>())
+        let touched: Vec<&[u8]> = std::iter::once(&b""[..]).chain(dirs.iter().map(RawPath::as_bytes)).collect();
+        self.target.flush_dirs(&touched)
     }
 
     /// Writes a state that was changed, if nobody changed it meanwhile.

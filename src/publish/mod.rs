@@ -10,7 +10,7 @@ mod recover;
 mod site;
 
 pub use delete::Deletes;
-pub use site::{ReadState, Site, World};
+pub use site::{Foreseen, ReadState, Site, World};
 
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::journal;
@@ -54,12 +54,12 @@ impl Publication<'_> {
     }
 
     fn without_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
-        let (read, in_progress) = self.site().foresee(warnings)?;
+        let Foreseen { read, ours, .. } = self.site().foresee(warnings)?;
         let decision = decide(&self.wanted, read.parsed.as_ref())?;
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let plan = self.plan(&decision, &read, &in_progress)?;
+        let plan = self.plan(&decision, &read, &ours)?;
         let state = plan.state(&self.wanted, read.valid(), &(self.world.now)());
         drop(read);
         state.into_file().map_err(execute::too_large)?;

@@ -55,6 +55,16 @@ impl ReadState {
     }
 }
 
+/// What a command that takes no lock sees.
+pub struct Foreseen {
+    /// The state as it will be.
+    pub read: ReadState,
+    /// Paths that are ours, recorded there or not.
+    pub ours: Vec<RelPath>,
+    /// Those of them that will be written.
+    pub coming: BTreeSet<RelPath>,
+}
+
 impl Site<'_> {
     /// Does `work` under the lock.
     pub fn locked<T>(&self, work: impl FnOnce(&dyn Guard) -> Result<T>) -> Result<T> {
@@ -100,14 +110,14 @@ impl Site<'_> {
         }
     }
 
-    /// The state as it will be once what was cut short here is finished, and the paths that are ours meanwhile.
-    pub fn foresee(&self, warnings: &mut Vec<Warning>) -> Result<(ReadState, Vec<RelPath>)> {
+    /// What will be here once what was cut short is finished.
+    pub fn foresee(&self, warnings: &mut Vec<Warning>) -> Result<Foreseen> {
         let mut read = self.read_state()?;
-        let mut in_progress: Vec<RelPath> = Vec::new();
+        let (mut ours, mut coming) = (Vec::new(), BTreeSet::new());
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
-            in_progress.extend(journal.written().cloned());
+            ours.extend(journal.written().cloned());
             if busy {
                 let message = format!("{}: another command is at work here", self.target.describe());
                 warnings.push(Warning::new(Code::PublicationInProgress, message));
@@ -115,11 +125,12 @@ impl Site<'_> {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
                 warnings.push(Warning::new(Code::RecoveryPending, message));
-                in_progress.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
+                ours.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
+                coming.extend(journal.written().cloned());
                 read = self.once_finished(&journal, read)?;
             }
         }
-        Ok((read, in_progress))
+        Ok(Foreseen { read, ours, coming })
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

@@ -16,9 +16,10 @@ pub use progress::Progress;
 pub use reporter::{Format, Reporter, Settings};
 pub use run::{DestinationRecord, OutputLine, PipelineRecord, RunBody, Summary, Takeover};
 pub use text::Text;
-pub use upkeep::{FailedLine, Place, Policy, PruneBody, PrunedLine, RepairBody};
+pub use upkeep::{Place, Policy, PruneBody, PrunedLine, RepairBody};
 
 use crate::error::{Code, Detail, Error, Warning};
+use crate::path::RelPath;
 use crate::timestamp::Timestamp;
 
 /// The schema of the JSON reports.
@@ -114,6 +115,13 @@ pub(crate) fn sentence(error: &Error) -> String {
 /// Whether an error ends the work because of a signal.
 pub fn is_interrupt(error: &Error) -> bool {
     error.code == Code::Interrupted
+}
+
+impl Problem {
+    /// What went wrong with one path.
+    pub fn of(path: &RelPath, error: &Error) -> Problem {
+        Problem { code: error.code.as_str(), message: sentence(error), path: Some(path.to_string()) }
+    }
 }
 
 impl From<&Detail> for Problem {

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::Failure;
 use super::text::{Text, count, list, size};
+use super::{Failure, Problem};
 use crate::config::Prune;
 use crate::maintain::{Pruning, Repair};
 use crate::path::{RawPath, escape};
@@ -20,8 +20,8 @@ pub struct Place {
     pub destination_id: String,
     /// Its kind of storage.
     pub backend: &'static str,
-    /// Its root.
-    pub root: String,
+    /// Its root; none where this version can't work there.
+    pub root: Option<String>,
     /// The bundle path below the root.
     pub bundle_path: String,
 }
@@ -129,17 +129,6 @@ pub struct PrunedLine {
     pub reason: &'static str,
 }
 
-/// An output that could not be deleted.
-#[derive(Debug, Serialize)]
-pub struct FailedLine {
-    /// Its path.
-    pub path: String,
-    /// The error's code.
-    pub code: &'static str,
-    /// What happened.
-    pub message: String,
-}
-
 /// What distributor-prune found and did.
 #[derive(Debug, Serialize)]
 pub struct PruneBody {
@@ -155,7 +144,7 @@ pub struct PruneBody {
     /// Those that are gone.
     pub deleted: Vec<String>,
     /// Those that could not be deleted.
-    pub failed: Vec<FailedLine>,
+    pub failed: Vec<Problem>,
     /// How many outputs are kept.
     pub kept: usize,
     /// Whether anything was changed; in a dry run, whether it would be.
@@ -192,12 +181,7 @@ impl PruneBody {
             reason: pruned.reason.as_str(),
         };
         self.planned = pruning.planned.into_iter().map(line).collect();
-        let failed = pruning.failed.iter().map(|(path, error)| FailedLine {
-            path: path.to_string(),
-            code: error.code.as_str(),
-            message: super::sentence(error),
-        });
-        self.failed = failed.collect();
+        self.failed = pruning.failed.iter().map(|(path, error)| Problem::of(path, error)).collect();
     }
 }
 

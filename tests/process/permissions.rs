@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scene::{RUN, Scene, VALIDATE, json, stderr};
+use crate::scene::{PRUNE, RUN, Scene, VALIDATE, json, stderr};
 
 #[test]
 fn modes_are_exact_whatever_the_umask() {
@@ -28,6 +28,7 @@ fn as_nobody(scene: &Scene) -> Option<Vec<String>> {
     // Where the build directory is, others may not look.
     fs::copy(RUN, scene.path("distributor-run")).unwrap();
     fs::copy(VALIDATE, scene.path("distributor-validate")).unwrap();
+    fs::copy(PRUNE, scene.path("distributor-prune")).unwrap();
     if !rustix::process::geteuid().is_root() {
         return Some(Vec::new());
     }
@@ -84,4 +85,60 @@ fn what_may_not_be_read_or_written_fails_alone() {
     assert_eq!(json(&output)["pipelines"][0]["error"]["code"], "permission_denied");
     assert_eq!(output.status.code(), Some(1));
     chmod("in", 0o755);
+}
+
+#[test]
+fn what_may_not_be_deleted_stays_recorded() {
+    let scene = Scene::new();
+    let config = "pipelines:\n  - id: p\n    source: {backend: local, path: in}\n    destinations:\n      \
+                  - {id: d, backend: local, path: out, retention: {prune: {enabled: true, keep_latest: 0}}}\n";
+    scene.write("site.yml", config).write("in/a", "x").write("in/sub/b", "x").write("in/sub/c", "x").bundle("in");
+    let Some(lead) = as_nobody(&scene) else { return };
+    let chmod = |name: &str, mode| fs::set_permissions(scene.path(name), Permissions::from_mode(mode)).unwrap();
+    fs::create_dir(scene.path("out")).unwrap();
+    chmod("out", 0o777);
+    let run = |line: &str| {
+        let line: Vec<&str> = lead.iter().map(String::as_str).chain(line.split(' ')).collect();
+        scene.output(line[0], &line[1..])
+    };
+    assert!(run("./distributor-run -c site.yml").status.success());
+    chmod("out/sub", 0o555);
+    let prune = "./distributor-prune -c site.yml --pipeline p --destination d --apply";
+    let output = run(&format!("{prune} --format json"));
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stderr(&output);
+    let place = scene.path("out").display().to_string();
+    let lines = [
+        format!("p/d: {place}/sub/b: permission denied"),
+        format!("p/d: {place}/sub/c: permission denied"),
+        "p/d: 2 of 3 outputs could not be deleted, first sub/b: their records stay".to_owned(),
+    ];
+    assert!(said.lines().zip(&lines).all(|(line, begins)| line.contains(begins.as_str())), "{said}");
+    assert_eq!(said.lines().count(), 3, "{said}");
+    let report = json(&output);
+    let schema = serde_json::from_str(include_str!("../../docs/report.schema.json")).unwrap();
+    let faults: Vec<_> =
+        jsonschema::validator_for(&schema).unwrap().iter_errors(&report).map(|e| e.to_string()).collect();
+    assert!(faults.is_empty(), "{faults:?}: {report}");
+    assert_eq!((&report["status"], &report["error"]["code"]), (&"failure".into(), &"delete_failed".into()));
+    assert_eq!((&report["deleted"], &report["kept"]), (&serde_json::json!(["a"]), &0.into()));
+    assert_eq!(report["planned"].as_array().map(Vec::len), Some(3));
+    assert_eq!((&report["failed"][0]["path"], &report["failed"][1]["path"]), (&"sub/b".into(), &"sub/c".into()));
+    assert_eq!((&report["failed"][0]["code"], &report["changed"]), (&"permission_denied".into(), &true.into()));
+    let recorded = || {
+        let state: Value = serde_json::from_slice(&fs::read(scene.path("out/.distributor.json")).unwrap()).unwrap();
+        state["outputs"].as_array().unwrap().iter().map(|r| r["path"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(recorded(), ["sub/b", "sub/c"]);
+    // None at all: the state is not written again.
+    let before = fs::metadata(scene.path("out/.distributor.json")).unwrap().ino();
+    let output = run(prune);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(String::from_utf8_lossy(&output.stdout).ends_with("0 deleted, 2 failed\n"));
+    assert_eq!(fs::metadata(scene.path("out/.distributor.json")).unwrap().ino(), before);
+    chmod("out/sub", 0o755);
+    assert!(run(prune).status.success());
+    assert_eq!(recorded(), [""; 0]);
+    assert!(!scene.path("out/sub").exists());
+    assert_eq!(fs::read_dir(scene.path("out")).unwrap().count(), 1, "only the state is left");
 }

@@ -11,6 +11,7 @@ use serde_json::Value;
 pub(crate) const RUN: &str = env!("CARGO_BIN_EXE_distributor-run");
 pub(crate) const VALIDATE: &str = env!("CARGO_BIN_EXE_distributor-validate");
 pub(crate) const INSPECT: &str = env!("CARGO_BIN_EXE_distributor-inspect");
+pub(crate) const PRUNE: &str = env!("CARGO_BIN_EXE_distributor-prune");
 pub(crate) const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
 pub(crate) const DISTRIBUTOR: &str = env!("CARGO_BIN_EXE_distributor");
 

@@ -23,6 +23,8 @@ fn command(name: &str) -> Option<Command> {
         "distributor" => commands::distributor::main,
         "distributor-bundle" => commands::bundle::main,
         "distributor-inspect" => commands::inspect::main,
+        "distributor-prune" => commands::prune::main,
+        "distributor-reconcile-state" => commands::reconcile_state::main,
         "distributor-run" => commands::run::main,
         "distributor-validate" => commands::validate::main,
         _ => return None,

@@ -11,3 +11,4 @@ mod scene;
 mod shared;
 mod sweep;
 mod told;
+mod upkeep;

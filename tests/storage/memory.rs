@@ -34,9 +34,16 @@ struct Store {
 pub(crate) struct Memory {
     store: Arc<Mutex<Store>>,
     prefix: String,
+    /// A directory that listings do not look into.
+    closed: Option<&'static str>,
 }
 
 impl Memory {
+    /// The same objects, where listings do not look into `dir`.
+    pub(crate) fn closing(&self, dir: &'static str) -> Memory {
+        Memory { closed: Some(dir), ..self.clone() }
+    }
+
     /// All objects below the place, by key.
     pub(crate) fn objects(&self) -> BTreeMap<String, Object> {
         let store = self.store();
@@ -119,7 +126,7 @@ impl Storage for Memory {
 
     fn at(&self, path: &BundlePath) -> Box<dyn Storage> {
         let below = path.below().map(|path| format!("{path}/")).unwrap_or_default();
-        Box::new(Memory { store: Arc::clone(&self.store), prefix: self.key(&below) })
+        Box::new(Memory { store: Arc::clone(&self.store), prefix: self.key(&below), closed: None })
     }
 
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()> {
@@ -140,15 +147,16 @@ impl Storage for Memory {
             keys.iter().filter_map(|key| key.strip_suffix(&format!("/{STATE}")).map(|dir| format!("{dir}/"))).collect();
         let managed = if scope == Scope::Source { Vec::new() } else { managed };
         let own = |key: &String| scope == Scope::Destination && names::is_own(key.as_bytes());
-        let inside = |key: &String| managed.iter().any(|dir| key.starts_with(dir.as_str()));
+        let closed = self.closed.map(|dir| format!("{dir}/"));
+        let inside = |key: &String| managed.iter().chain(&closed).any(|dir| key.starts_with(dir.as_str()));
         for key in keys.iter().filter(|key| !own(key) && !inside(key)) {
             let path = RelPath::parse(key).ok();
             visit(Entry { raw: key.as_str().into(), path, kind: Kind::File })?;
         }
-        for dir in &managed {
-            let dir = dir.trim_end_matches('/');
+        let managed = managed.iter().map(|dir| (dir.trim_end_matches('/'), Kind::Managed));
+        for (dir, kind) in managed.chain(self.closed.map(|dir| (dir, Kind::Closed))) {
             let path = RelPath::parse(dir).ok();
-            visit(Entry { raw: dir.into(), path, kind: Kind::Managed })?;
+            visit(Entry { raw: dir.into(), path, kind })?;
         }
         Ok(())
     }

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use distributor::bundle::{Maker, load};
-use distributor::config::{self, Config};
+use distributor::config::{self, Config, Destination};
 use distributor::error::{Result, Warning};
 use distributor::host::{Cancel, Holder, Host};
+use distributor::maintain::Upkeep;
 use distributor::path::{BundlePath, RelPath};
 use distributor::plan::{Decision, Wanted};
-use distributor::publish::{Publication, Published, World};
+use distributor::publish::{Publication, Published, Site, World};
 use distributor::storage::{Local, Modes, Storage};
 use distributor::timestamp::Timestamp;
 
@@ -55,10 +56,18 @@ const CONFIG: &str = "pipelines:
   - id: p
     source: {backend: local, path: in}
     destinations:
-      - {id: d, backend: local, path: out, links: {base_url: 'https://x.example/'}}
+      - id: d
+        backend: local
+        path: out
+        links: {base_url: 'https://x.example/'}
+        retention: {prune: {enabled: true, keep_latest: 2}}
       - {id: e, backend: local, path: out-e, takeover: {mode: managed}}
       - {id: m, backend: local, path: out-m, reconciliation: {mode: merge}}
 ";
+
+/// What all owners of the shared root have in common.
+const SHARED: &str = "backend: local, path: out-s, state: {mode: shared_root}, \
+                      retention: {prune: {enabled: true, keep_latest: 1}}";
 
 /// The owners of a shared root, and two bundles of each.
 pub(crate) const OWNERS: [&str; 8] = ["s0", "s1", "s2", "s3", "s4", "s5", "s6", "s7"];
@@ -76,9 +85,7 @@ impl Scene {
         let memory = Path::new("/dev/shm");
         let dir = if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap();
         let world = config::World { home: None, state_directory: None, read: &|path| std::fs::read(path) };
-        let shared = OWNERS
-            .map(|id| format!("      - {{id: {id}, backend: local, path: out-s, state: {{mode: shared_root}}}}\n"));
-        let text = CONFIG.to_owned() + &shared.concat();
+        let text = CONFIG.to_owned() + &OWNERS.map(|id| format!("      - {{id: {id}, {SHARED}}}\n")).concat();
         let (config, _) = config::parse(text.as_bytes(), &dir.path().join("site.yml"), &world).unwrap();
         let scene = Scene { dir, config };
         scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
@@ -138,24 +145,47 @@ impl Scene {
         let source = Local::new(self.dir.path().join("in"), Modes::default());
         let source = source.at(&BundlePath::from(RelPath::parse(wish.bundle).unwrap()));
         let manifest = load(source.as_ref()).unwrap();
-        let host = Host::fixed("/", &[]);
-        let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-        let world = World {
-            cancel: &host.cancel,
-            now: &|| host.now(),
-            token: &token,
-            holder: &Holder::default(),
-            lock_timeout: Duration::from_secs(20),
-            waiting: &|_| {},
-        };
-        let destination = self.config.pipelines[0].destinations.iter().find(|d| d.id == wish.destination).unwrap();
+        let (pipeline_id, destination) = ("p", self.destination(wish.destination));
         let (dirty, force, republish) = (false, wish.force, false);
-        let wanted = Wanted { pipeline_id: "p", destination, manifest: &manifest, dirty, force, republish };
-        let publication = Publication { wanted, source: source.as_ref(), at: &BundlePath::ROOT, target, world: &world };
+        let wanted = Wanted { pipeline_id, destination, manifest: &manifest, dirty, force, republish };
         let mut warnings = Vec::new();
-        let published = work(&publication, &mut warnings)?;
+        let published = in_world(|world| {
+            let (source, at) = (source.as_ref(), &BundlePath::ROOT);
+            work(&Publication { wanted, source, at, target, world }, &mut warnings)
+        })?;
         Ok(Told { decision: published.decision, warnings })
     }
+
+    fn destination(&self, id: &str) -> &Destination {
+        self.config.pipelines[0].destinations.iter().find(|destination| destination.id == id).unwrap()
+    }
+
+    /// Looks after `target` as destination `id`.
+    pub(crate) fn upkeep<T>(
+        &self,
+        (id, all_owners): (&str, bool),
+        target: &dyn Storage,
+        work: impl FnOnce(&Upkeep<'_>, &mut Vec<Warning>) -> Result<T>,
+    ) -> Result<T> {
+        in_world(|world| {
+            let (site, destination) = (Site { target, world }, self.destination(id));
+            work(&Upkeep { site, pipeline_id: "p", destination, all_owners }, &mut Vec::new())
+        })
+    }
+}
+
+/// Does `work` in a world that stands still.
+fn in_world<T>(work: impl FnOnce(&World<'_>) -> T) -> T {
+    let host = Host::fixed("/", &[]);
+    let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
+    work(&World {
+        cancel: &host.cancel,
+        now: &|| host.now(),
+        token: &token,
+        holder: &Holder::default(),
+        lock_timeout: Duration::from_secs(20),
+        waiting: &|_| {},
+    })
 }
 
 /// What was decided and done, and what was said.

@@ -15,12 +15,12 @@ type Tree = BTreeMap<String, Vec<u8>>;
 const ROUNDS: usize = 50;
 const STATE: &str = ".distributor.json";
 
-fn objects(memory: &Memory) -> Tree {
+pub(crate) fn objects(memory: &Memory) -> Tree {
     memory.objects().into_iter().map(|(key, object)| (key, object.bytes)).collect()
 }
 
 /// The state, which tells the truth: every file is recorded with its digest, and every record has its file.
-fn truth(tree: &Tree, what: &str) -> State {
+pub(crate) fn truth(tree: &Tree, what: &str) -> State {
     let state = State::parse(&tree[STATE]).unwrap_or_else(|fault| panic!("{what}: {fault}"));
     for record in &state.outputs {
         let bytes = tree.get(record.path.as_str()).unwrap_or_else(|| panic!("{what}: {} is not there", record.path));

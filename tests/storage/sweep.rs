@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use distributor::error::Code;
+use distributor::error::{Code, Result};
 use distributor::path::BundlePath;
 use distributor::storage::Storage;
 
@@ -13,16 +13,16 @@ use crate::memory::Memory;
 use crate::mortal::{End, Fate, Mortal};
 use crate::scene::{Files, MERGED, NEW, OLD, Scene, Wish, copy, tree};
 
-type Tree = BTreeMap<String, Vec<u8>>;
+pub(crate) type Tree = BTreeMap<String, Vec<u8>>;
 
 /// A place that can be put back to how it was, and looked at.
-trait Place {
+pub(crate) trait Place {
     fn storage(&self) -> Box<dyn Storage>;
     fn tree(&self) -> Tree;
     fn save(&self) -> Box<dyn Fn() + '_>;
 }
 
-struct OnDisk<'a>(&'a Scene);
+pub(crate) struct OnDisk<'a>(pub(crate) &'a Scene);
 
 impl OnDisk<'_> {
     fn out(&self) -> std::path::PathBuf {
@@ -52,7 +52,7 @@ impl Place for OnDisk<'_> {
     }
 }
 
-struct InMemory(Memory);
+pub(crate) struct InMemory(pub(crate) Memory);
 
 impl Place for InMemory {
     fn storage(&self) -> Box<dyn Storage> {
@@ -68,7 +68,7 @@ impl Place for InMemory {
 }
 
 /// The bytes of a state without what differs from run to run.
-fn settled(mut tree: Tree) -> Tree {
+pub(crate) fn settled(mut tree: Tree) -> Tree {
     if let Some(state) = tree.get_mut(".distributor.json") {
         let mut json: serde_json::Value = serde_json::from_slice(state).unwrap();
         for key in ["published_at", "created_at", "updated_at"] {
@@ -79,7 +79,7 @@ fn settled(mut tree: Tree) -> Tree {
     tree
 }
 
-fn same(tree: &Tree, expected: &Tree, what: &str) {
+pub(crate) fn same(tree: &Tree, expected: &Tree, what: &str) {
     let text = |tree: &Tree| tree.iter().map(|(p, b)| format!("{p}: {}\n", b.escape_ascii())).collect::<String>();
     assert!(tree == expected, "{what}:\n{}instead of\n{}", text(tree), text(expected));
 }
@@ -102,7 +102,18 @@ fn at_every_call(scene: &Scene, place: &dyn Place, wish: Wish, after: impl FnMut
     with_ends(scene, place, wish, &[End::KilledBefore, End::KilledAfter, End::Fails], after)
 }
 
-fn with_ends(scene: &Scene, place: &dyn Place, wish: Wish, ends: &[End], mut after: impl FnMut(&str)) -> usize {
+fn with_ends(scene: &Scene, place: &dyn Place, wish: Wish, ends: &[End], after: impl FnMut(&str)) -> usize {
+    strike(place, ends, |target| scene.grant(wish, target).map(drop), after)
+}
+
+/// Lets `command` end at call after call like each of `ends`, at a place that is as it was, and calls `after` each time.
+/// Says how often.
+pub(crate) fn strike(
+    place: &dyn Place,
+    ends: &[End],
+    command: impl Fn(&dyn Storage) -> Result<()>,
+    mut after: impl FnMut(&str),
+) -> usize {
     let restore = place.save();
     let mut struck = 0;
     for at in 1.. {
@@ -110,7 +121,7 @@ fn with_ends(scene: &Scene, place: &dyn Place, wish: Wish, ends: &[End], mut aft
             restore();
             let fate = Fate::new(at, end);
             let mortal = Mortal { inner: place.storage(), fate: Arc::clone(&fate) };
-            let result = scene.grant(wish, &mortal);
+            let result = command(&mortal);
             drop(mortal);
             if !fate.struck() {
                 assert!(result.is_ok(), "{:?}", result.err());
