@@ -355,6 +355,10 @@ fn prunings() {
     }
     let mut document = prune("--bundle-path report --apply", 0);
     assert_eq!((texts(&document["planned"], "path").len(), &document["changed"]), (0, &false.into()));
+    let lock = fs::File::create(scene.dir.path().join("www/report/.distributor.lock")).expect("a lock");
+    lock.lock().expect("the lock is free");
+    assert_eq!(prune("--bundle-path report --apply --lock-timeout 0", 3)["error"]["code"], "locked");
+    drop(lock);
     document["policy"]["more"] = true.into();
     assert!(!scene.schema.is_valid(&document), "a field that is not described is found");
     // By age alone, of a state that is none.

@@ -49,7 +49,11 @@ impl Held {
 impl Upkeep<'_> {
     /// Looks, without a lock.
     fn look<T>(&self, warnings: &mut Vec<Warning>, work: impl FnOnce(&Held) -> Result<T>) -> Result<T> {
-        let Foreseen { read, ours, coming } = self.site.foresee(warnings)?;
+        let own = journal::name(self.pipeline_id, &self.destination.id);
+        let Foreseen { read, ours, coming, dirty } = self.site.foresee(&own, warnings)?;
+        if dirty {
+            return Err(self.unfinished());
+        }
         work(&Held { ours, coming, ..self.hold(read)? })
     }
 
@@ -61,11 +65,15 @@ impl Upkeep<'_> {
         let own = journal::name(self.pipeline_id, &self.destination.id);
         self.site.locked(|guard| {
             if self.site.recover(guard, Some(&own), warnings)? {
-                let message = format!("{}: a publication was cut short here", self.site.target.describe());
-                return Err(Error::new(Code::CommitIncomplete, message).hint("publish it with distributor-run first"));
+                return Err(self.unfinished());
             }
             work(guard, self.hold(self.site.read_state()?)?)
         })
+    }
+
+    fn unfinished(&self) -> Error {
+        let message = format!("{}: a publication was cut short here", self.site.target.describe());
+        Error::new(Code::CommitIncomplete, message).hint("publish it with distributor-run first")
     }
 
     fn hold(&self, read: ReadState) -> Result<Held> {

@@ -54,8 +54,9 @@ impl Publication<'_> {
     }
 
     fn without_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
-        let Foreseen { read, ours, .. } = self.site().foresee(warnings)?;
-        let decision = decide(&self.wanted, read.parsed.as_ref())?;
+        let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
+        let Foreseen { read, ours, dirty, .. } = self.site().foresee(&journal, warnings)?;
+        let decision = decide(&Wanted { dirty, ..self.wanted }, read.parsed.as_ref())?;
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }

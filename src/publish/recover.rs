@@ -53,6 +53,19 @@ impl Site<'_> {
         self.target.remove_small(name)
     }
 
+    /// Whether the journal stays, because only its owner's next publication can finish what it tells of.
+    pub(super) fn is_mark(&self, journal: &Journal) -> Result<bool> {
+        if self.target.recovery() == Recovery::Redo {
+            return Ok(false);
+        }
+        let state = self.target.get_small(STATE, u64::MAX)?;
+        Ok(match cure(journal, state.map(|small| Digest::of(&small.bytes))) {
+            Cure::Finish => true,
+            Cure::Discard => journal.dirty,
+            Cure::Settle | Cure::Delete => false,
+        })
+    }
+
     /// Where only the source has the bytes: new objects go, and the owner publishes again. Says whether the journal stays
     /// for that.
     fn mark(&self, name: &str, journal: &Journal, cure: Cure) -> Result<bool> {

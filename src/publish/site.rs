@@ -63,6 +63,8 @@ pub struct Foreseen {
     pub ours: Vec<RelPath>,
     /// Those of them that will be written.
     pub coming: BTreeSet<RelPath>,
+    /// Whether only the owner's next publication can make the state true again.
+    pub dirty: bool,
 }
 
 impl Site<'_> {
@@ -110,14 +112,15 @@ impl Site<'_> {
         }
     }
 
-    /// What will be here once what was cut short is finished.
-    pub fn foresee(&self, warnings: &mut Vec<Warning>) -> Result<Foreseen> {
+    /// What will be here once what was cut short is finished. `own` is the journal of who looks.
+    pub fn foresee(&self, own: &str, warnings: &mut Vec<Warning>) -> Result<Foreseen> {
         let mut read = self.read_state()?;
-        let (mut ours, mut coming) = (Vec::new(), BTreeSet::new());
+        let (mut ours, mut coming, mut dirty) = (Vec::new(), BTreeSet::new(), false);
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
             ours.extend(journal.written().cloned());
+            dirty |= !busy && own == name && self.is_mark(&journal)?;
             if busy {
                 let message = format!("{}: another command is at work here", self.target.describe());
                 warnings.push(Warning::new(Code::PublicationInProgress, message));
@@ -130,7 +133,7 @@ impl Site<'_> {
                 read = self.once_finished(&journal, read)?;
             }
         }
-        Ok(Foreseen { read, ours, coming })
+        Ok(Foreseen { read, ours, coming, dirty })
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

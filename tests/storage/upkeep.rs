@@ -234,6 +234,52 @@ fn a_killed_recovery_of_a_pruning_is_finished_in_memory() {
     killed_twice(&Scene::new(), &InMemory(Memory::default()));
 }
 
+/// A publication of s1 dies at each of its calls, upkeep comes next, and then s1 again. Says how often upkeep was refused.
+fn after_a_killed_publication(scene: &Scene, place: &dyn Place) -> usize {
+    for (bundle, owner) in [(FIRST[0], "s0"), (FIRST[1], "s1")] {
+        scene.publish(bundle, owner, place.storage().as_ref()).unwrap();
+    }
+    let mut refused = 0;
+    let publish = |target: &dyn Storage| scene.publish(SECOND[1], "s1", target).map(drop);
+    for next in [Act::Prune("s0"), Act::Repair("s0"), Act::RepairAll("s0"), Act::Prune("s1"), Act::Repair("s1")] {
+        strike(place, &[End::KilledBefore, End::KilledAfter, End::Fails], publish, |what| {
+            let what = format!("{what}, then {next:?}");
+            let seen = run(scene, next, place.storage().as_ref(), true);
+            let found = act(scene, next, place.storage().as_ref());
+            let code = |result: &Result<String>| result.as_ref().map_or_else(|error| Some(error.code), |_| None);
+            assert_eq!(code(&seen), code(&found), "{what}: the dry run said otherwise");
+            match found {
+                Ok(found) => assert_eq!(seen.unwrap(), found, "{what}: the dry run said otherwise"),
+                Err(error) => {
+                    assert_eq!(error.code, Code::CommitIncomplete, "{what}: {error}");
+                    assert!(matches!(next, Act::Prune("s1") | Act::Repair("s1")), "{what}: {error}");
+                    refused += 1;
+                }
+            }
+            publish(place.storage().as_ref()).unwrap_or_else(|error| panic!("{what}, then s1: {error}"));
+            let state = truth(&place.tree(), &what);
+            let of = |owner: usize| state.outputs.iter().filter(|record| record.owner == owner).count();
+            let kept = if matches!(next, Act::Prune("s0")) { 1 } else { 4 };
+            assert_eq!((state.owners.len(), of(0)), (2, kept), "{what}");
+            // Pruned after the publication was finished, they are not there; they come back with nothing but --republish.
+            assert!(of(1) == 3 || of(1) == 1 && matches!(next, Act::Prune("s1")), "{what}: {}", of(1));
+        });
+    }
+    refused
+}
+
+#[test]
+fn upkeep_after_a_killed_publication_on_disk() {
+    let scene = Scene::new();
+    assert_eq!(after_a_killed_publication(&scene, &OnDisk(&scene)), 0);
+}
+
+#[test]
+fn upkeep_after_a_killed_publication_in_memory() {
+    let refused = after_a_killed_publication(&Scene::new(), &InMemory(Memory::default()));
+    assert!(refused > 20, "{refused} refused to the owner whose publication only its source can finish");
+}
+
 #[test]
 fn what_could_not_be_deleted_stays_recorded_until_it_is() {
     let scene = Scene::new();
