@@ -253,6 +253,7 @@ fn blank(pipeline: &Pipeline, destination: &Destination, found: &Found) -> Desti
         error: None,
         pipeline_id: pipeline.id.clone(),
         note: None,
+        theirs: BTreeMap::new(),
     }
 }
 

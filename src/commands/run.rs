@@ -33,7 +33,9 @@ pub fn main(host: &Host) -> u8 {
         let pending = parsed.has(&DETAILED_EXITCODE) && (summary.changes() > 0 || recovery);
         let next = (dry_run && !failed).then(|| command(parsed));
         let status = summary.status();
-        let body = RunBody { pipelines, summary, dry_run, recovery, seconds: begun.elapsed().as_secs_f64(), next };
+        let differs = reporter.has(Code::OutputsDiffer);
+        let body =
+            RunBody { pipelines, summary, dry_run, recovery, differs, seconds: begun.elapsed().as_secs_f64(), next };
         reporter.finish(status, dry_run, body)?;
         let exit = if busy {
             cli::BUSY

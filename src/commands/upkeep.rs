@@ -60,7 +60,7 @@ impl<'a> Chosen<'a> {
         }
     }
 
-    /// Does `work` there, and says its warnings. Where the root has no state the error names the bundle paths that have one.
+    /// Does `work` there, and says its warnings. Where there is no state the error names the bundle paths that have one.
     pub(super) fn work<T>(
         &self,
         (host, reporter): (&Host, &Reporter<'_>),
@@ -80,10 +80,7 @@ impl<'a> Chosen<'a> {
         for warning in warnings {
             reporter.warn(warning.pipeline(self.pipeline_id).destination(&self.destination.id));
         }
-        ran(result.map_err(|error| match self.bundle_path.below() {
-            None if error.code == Code::NoState => elsewhere(root, error),
-            _ => error,
-        }))
+        ran(result.map_err(|error| if error.code == Code::NoState { elsewhere(root, error) } else { error }))
     }
 }
 
@@ -111,7 +108,8 @@ fn bundle_path(program: &'static Program, parsed: &Parsed, destination: &Destina
             program,
             format!("--bundle-path: the destination {} is fixed: it is its root alone", destination.id),
         )),
-        Some(path) => RelPath::parse(path)
+        // As the completion of names in a shell writes it.
+        Some(path) => RelPath::parse(path.strip_suffix('/').unwrap_or(path))
             .map(BundlePath::from)
             .map_err(|fault| usage(program, format!("--bundle-path {path:?}: {fault}"))),
     }

@@ -105,7 +105,7 @@ impl Upkeep<'_> {
             (StateMode::SharedRoot, Mode::SingleOwner) => {
                 let message = format!("{place}: it has a single owner, and {named} is configured as a shared root");
                 Err(Error::new(Code::StateModeMismatch, message)
-                    .hint("publish to it first, which converts it, or set state.mode: single_owner"))
+                    .hint("publish to it with --republish first, which converts it, or set state.mode: single_owner"))
             }
             (StateMode::SingleOwner, Mode::SingleOwner) if own.is_none() => {
                 let owner = state.owners.first().map(|owner| format!("{}/{}", owner.pipeline_id, owner.destination_id));

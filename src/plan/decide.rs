@@ -86,9 +86,8 @@ pub(super) fn conflict(wanted: &Wanted<'_>, error: Error, cure: &str) -> Result<
     match (wanted.force, replace) {
         (true, true) => Ok(Decision::forced(error.code)),
         (false, true) => Err(error.hint(format!("{cure}; or preview with --dry-run --force what would be replaced"))),
-        (true, false) => {
-            Err(error.hint(format!("{cure}; --force replaces it only with transfer.on_conflict: replace")))
-        }
+        (true, false) => Err(error
+            .hint(format!("{cure}; --force replaces all that is there, and only with transfer.on_conflict: replace"))),
         (false, false) => Err(error.hint(cure)),
     }
 }
@@ -101,7 +100,7 @@ fn by_mode(wanted: &Wanted<'_>, state: &State) -> Result<Decision> {
         (true, Mode::SharedRoot, None) => Ok(Decision::of(Action::PublishNew)),
         (true, Mode::SingleOwner, None) => {
             let message = format!("the destination is not shared, it belongs to {}", named(state));
-            let cure = "choose another path, or let its owner publish there with state.mode: shared_root first";
+            let cure = "choose another path, or let its owner publish there with state.mode: shared_root and --republish first";
             conflict(wanted, Error::new(Code::StateModeMismatch, message), cure)
         }
         (false, Mode::SharedRoot, _) => {
@@ -178,15 +177,15 @@ fn newer(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
     match (wanted.destination.transfer.on_destination_newer, wanted.force) {
         (OnNewer::Fail, force) => {
             let cure = "publish a newer bundle, or leave this one out";
-            let missing = "--force replaces it only with transfer.on_destination_newer: replace";
+            let missing = "--force replaces all that is there, and only with transfer.on_destination_newer: replace";
             let hint = if force { format!("{cure}; {missing}") } else { cure.to_owned() };
             Err(Error::new(Code::DestinationNewer, fact).hint(hint))
         }
         (OnNewer::Replace, true) => Ok(Decision::forced(Code::DestinationNewer)),
         (OnNewer::Replace, false) => skip(format!("{fact}; --force would replace it")),
-        (OnNewer::Skip, true) => {
-            skip(format!("{fact}; --force replaces it only with transfer.on_destination_newer: replace"))
-        }
+        (OnNewer::Skip, true) => skip(format!(
+            "{fact}; --force replaces all that is there, and only with transfer.on_destination_newer: replace"
+        )),
         (OnNewer::Skip, false) => skip(fact),
     }
 }

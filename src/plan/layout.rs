@@ -63,6 +63,7 @@ pub(super) fn lay_out(
         clear_dirs,
         emptied,
         force,
+        theirs: BTreeMap::new(),
     }
 }
 

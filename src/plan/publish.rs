@@ -77,6 +77,8 @@ pub struct Plan {
     pub primary_url: Option<String>,
     /// What a forced replacement takes away, and whose it is.
     pub force: Option<Forced>,
+    /// The outputs that other owners have recorded, and whose they are, where any of them may go or be overwritten.
+    pub theirs: BTreeMap<RawPath, String>,
 }
 
 /// What a forced replacement takes away.
@@ -86,8 +88,6 @@ pub struct Forced {
     pub unmanaged: Vec<RawPath>,
     /// Whose outputs go.
     pub owners: Vec<Outgoing>,
-    /// The outputs of others, and whose they are.
-    pub theirs: BTreeMap<RawPath, String>,
 }
 
 /// An owner whose outputs go.
@@ -159,14 +159,15 @@ pub fn plan(
     if decision.action != Action::ForceReplace {
         // Without a state nothing is recorded: then all of it is somebody else's.
         let some = old.is_some() && (wanted.is_shared() || merges(&decision));
-        match if some { refuse::blocking(survey) } else { refuse::unmanaged(survey) } {
+        match if some { refuse::blocking(survey) } else { refuse::unmanaged(survey, old.is_some()) } {
             Err(error) if wanted.force => decision = Decision::forced(error.code),
             refusal => refusal?,
         }
     }
     if decision.action == Action::ForceReplace {
         refuse::out_of_reach(survey)?;
-        return Ok(lay_out(decision, outputs, survey, Staying::default(), Some(forced(wanted, old, survey))));
+        let plan = lay_out(decision, outputs, survey, Staying::default(), Some(forced(old, survey)));
+        return Ok(Plan { theirs: theirs(wanted, old), ..plan });
     }
     refuse::managed_below(survey)?;
     let stays = |record: &&OutputRecord| {
@@ -176,7 +177,8 @@ pub fn plan(
     refuse::collision(planned, &retained, &others, old)?;
     let staying =
         Staying { retained: retained.into_iter().cloned().collect(), others: others.into_iter().cloned().collect() };
-    Ok(lay_out(decision, outputs, survey, staying, None))
+    let theirs = if decision.action == Action::ReplaceTakeover { theirs(wanted, old) } else { BTreeMap::new() };
+    Ok(Plan { theirs, ..lay_out(decision, outputs, survey, staying, None) })
 }
 
 /// The records that this publication may replace, and those of other owners. A single owner may replace them all, and
@@ -195,27 +197,29 @@ fn take(wanted: &Wanted<'_>, decision: Decision, taken: &[&OutputRecord], old: &
         }
         (_, TakeoverMode::Managed) => Ok(Decision::take_over(Reason::OutputOwner)),
         _ => {
-            let cure = "write to another path, use a destination of its own, or set takeover.mode: managed";
+            let cure = "rename the file in one of the two bundles, publish outside of this root, or set takeover.mode: \
+                        managed";
             conflict(wanted, refuse::owned(taken, old), cure)
         }
     }
 }
 
-fn forced(wanted: &Wanted<'_>, old: Option<&State>, survey: &Survey<'_>) -> Forced {
+fn forced(old: Option<&State>, survey: &Survey<'_>) -> Forced {
     let owners = old.into_iter().flat_map(|old| old.owners.iter().enumerate());
     let owner = |(at, owner): (usize, &Owner)| Outgoing {
         pipeline_id: owner.pipeline_id.clone(),
         destination_id: owner.destination_id.clone(),
         outputs: old.map_or(0, |old| old.outputs.iter().filter(|record| record.owner == at).count()),
     };
+    Forced { unmanaged: survey.kept.keys().cloned().collect(), owners: owners.map(owner).collect() }
+}
+
+/// The outputs that other owners have recorded, and whose they are.
+fn theirs(wanted: &Wanted<'_>, old: Option<&State>) -> BTreeMap<RawPath, String> {
     let own = old.and_then(|old| wanted.own(old));
     let theirs = old.into_iter().flat_map(|old| &old.outputs).filter(|record| Some(record.owner) != own);
     let whose = |record: &OutputRecord| Some(((&record.path).into(), refuse::label(old?.owners.get(record.owner)?)));
-    Forced {
-        unmanaged: survey.kept.keys().cloned().collect(),
-        owners: owners.map(owner).collect(),
-        theirs: theirs.filter_map(whose).collect(),
-    }
+    theirs.filter_map(whose).collect()
 }
 
 /// What of a destination that is skipped as the same would be made otherwise today, in words; `None` where nothing would.

@@ -7,12 +7,12 @@ use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
 use crate::state::{OutputRecord, Owner, State};
 
-/// Content that nobody recorded, where all must be recorded.
-pub(super) fn unmanaged(survey: &Survey<'_>) -> Result<()> {
+/// Content that nobody recorded, where all must be recorded. Beside a state it may stay if the destination merges.
+pub(super) fn unmanaged(survey: &Survey<'_>, has_state: bool) -> Result<()> {
     let message = |entries: &str, first: &str| {
         format!("{entries} that distributor does not manage, first {first}, at {}", survey.place())
     };
-    found(&survey.unmanaged, Code::UnmanagedContent, message)
+    found(&survey.unmanaged, Code::UnmanagedContent, message, has_state)
 }
 
 /// Content that nobody recorded, where an output is to be.
@@ -23,14 +23,15 @@ pub(super) fn blocking(survey: &Survey<'_>) -> Result<()> {
             survey.place()
         )
     };
-    found(&survey.blocking, Code::UnmanagedPath, message)
+    found(&survey.blocking, Code::UnmanagedPath, message, false)
 }
 
-fn found(found: &Found, code: Code, message: impl Fn(&str, &str) -> String) -> Result<()> {
+fn found(found: &Found, code: Code, message: impl Fn(&str, &str) -> String, may_stay: bool) -> Result<()> {
     let Some(first) = found.first.first() else { return Ok(()) };
     let (entries, them) =
         if found.count == 1 { ("1 entry".to_owned(), "it") } else { (format!("{} entries", found.count), "them") };
-    let hint = format!("move {them} aside, choose another path, or preview with --dry-run --force");
+    let stay = if may_stay { format!(" let {them} stay with reconciliation.mode: merge,") } else { String::new() };
+    let hint = format!("move {them} aside,{stay} choose another path, or preview with --dry-run --force");
     let detail = |path: &String| Detail::new(code, format!("{path}: not recorded in the state"), Some(path.clone()));
     Err(Error::new(code, message(&entries, first)).hint(hint).detail(found.first.iter().map(detail).collect()))
 }

@@ -17,7 +17,8 @@ use crate::journal;
 use crate::names::STATE;
 use crate::path::{BundlePath, RelPath};
 use crate::plan::{self, Action, Decision, Plan, Sight, Survey, Wanted, decide};
-use crate::storage::{Guard, Scope, Storage};
+use crate::state::{self, OutputRecord, State};
+use crate::storage::{Above, Guard, Scope, Storage};
 use crate::transform;
 
 /// What is to be published, and where.
@@ -129,7 +130,31 @@ impl Publication<'_> {
             survey.see(entry);
             Ok(())
         })?;
-        plan::plan(&self.wanted, decision.clone(), outputs, read.valid(), &survey)
+        let plan = plan::plan(&self.wanted, decision.clone(), outputs, read.valid(), &survey)?;
+        if plan.force.is_some() {
+            self.refuse_claimed()?;
+        }
+        Ok(plan)
+    }
+
+    /// Nothing is replaced by force that a destination above has recorded: it is managed, only not from here.
+    fn refuse_claimed(&self) -> Result<()> {
+        for Above { place, path, bytes } in self.target.above(STATE, state::MAX_BYTES) {
+            let Ok(state) = State::parse(&bytes) else { continue };
+            let inside = format!("{path}/");
+            let claims =
+                |record: &&OutputRecord| record.path.as_str() == path || record.path.as_str().starts_with(&inside);
+            if let Some(record) = state.outputs.iter().find(claims) {
+                let message = format!(
+                    "{}: {} is recorded by the destination above, at {place}",
+                    self.target.describe(),
+                    record.path
+                );
+                let hint = "keep destinations out of each other: choose another path for one of the two";
+                return Err(Error::new(Code::PathOwnedByOther, message).hint(hint));
+            }
+        }
+        Ok(())
     }
 }
 

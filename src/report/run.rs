@@ -29,6 +29,9 @@ pub struct RunBody {
     /// Whether a command was cut short somewhere, which the next run finishes.
     pub recovery: bool,
     #[serde(skip)]
+    /// Whether something would be made otherwise today.
+    pub differs: bool,
+    #[serde(skip)]
     /// The command that does what a dry run showed.
     pub next: Option<String>,
 }
@@ -86,6 +89,9 @@ pub struct DestinationRecord {
     pub pipeline_id: String,
     /// What else is to be said.
     pub note: Option<String>,
+    #[serde(skip)]
+    /// The outputs of other owners, and whose they are, where any of them goes or is overwritten.
+    pub theirs: BTreeMap<String, String>,
 }
 
 /// What a forced replacement removes.
@@ -97,9 +103,6 @@ pub struct Force {
     pub unmanaged: Vec<String>,
     /// Whose outputs go.
     pub owners: Vec<Outgoing>,
-    #[serde(skip)]
-    /// The outputs of others, and whose they are.
-    pub theirs: BTreeMap<String, String>,
 }
 
 /// A takeover.
@@ -183,6 +186,7 @@ impl DestinationRecord {
         self.deleted = plan.deleted().into_iter().map(RawPath::text).collect();
         self.primary_url.clone_from(&plan.primary_url);
         self.retained = plan.retained.len();
+        self.theirs = plan.theirs.iter().map(|(path, whose)| (path.text(), whose.clone())).collect();
         self.force = plan.force.as_ref().map(|forced| Force::of(forced, plan.decision.forced));
     }
 }
@@ -193,7 +197,6 @@ impl Force {
             instead_of: instead_of.map_or("", Code::as_str),
             unmanaged: forced.unmanaged.iter().map(RawPath::text).collect(),
             owners: forced.owners.clone(),
-            theirs: forced.theirs.iter().map(|(path, whose)| (path.text(), whose.clone())).collect(),
         }
     }
 }
@@ -303,7 +306,7 @@ fn cure(out: &mut String, indent: usize, error: &Failure) {
 
 fn changes(record: &DestinationRecord) -> Vec<String> {
     let unmanaged: BTreeSet<&String> = record.force.iter().flat_map(|force| &force.unmanaged).collect();
-    let whose = |path: &String| match record.force.as_ref().and_then(|force| force.theirs.get(path)) {
+    let whose = |path: &String| match record.theirs.get(path) {
         Some(owner) => format!("  (of {owner})"),
         None if unmanaged.contains(path) => "  (not managed)".to_owned(),
         None => String::new(),
@@ -337,6 +340,10 @@ impl RunBody {
         }
         if !record.deleted.is_empty() {
             text += &format!(", {} deleted", record.deleted.len());
+            let theirs = record.deleted.iter().filter(|path| record.theirs.contains_key(*path)).count();
+            if theirs > 0 {
+                text += &format!(", {theirs} of them of other owners");
+            }
         }
         if let Some(force) = &record.force {
             text += &format!(", in spite of {}", force.instead_of);
@@ -367,10 +374,14 @@ impl RunBody {
             self.seconds
         );
         match &self.next {
+            Some(next) if s.force_replace > 0 => {
+                *out += &format!("nothing was written; to delete what is listed and publish: {next}\n");
+            }
             Some(next) if s.changes() > 0 => *out += &format!("nothing was written; to publish: {next}\n"),
             Some(next) if self.recovery => {
                 *out += &format!("nothing was written; to finish what was cut short: {next}\n");
             }
+            Some(_) if self.differs => *out += "nothing was written, and there is nothing to do without --republish\n",
             Some(_) => *out += "nothing was written, and there is nothing to do\n",
             None if self.dry_run => *out += "nothing was written\n",
             None => {}

@@ -101,7 +101,9 @@ impl Text for RepairBody {
         list(out, self.unmanaged.iter().map(|path| line("not managed", path)).collect(), verbose);
         *out += match (self.changed, self.dry_run) {
             (true, true) => "nothing was written; without --dry-run the records of what is missing are dropped\n",
-            (true, false) => "the records of what is missing are dropped\n",
+            (true, false) => {
+                "their records were dropped; distributor-run --republish brings back what the bundle still has\n"
+            }
             (false, _) => "there is nothing to do\n",
         };
     }

@@ -127,6 +127,17 @@ pub struct Small {
     pub version: Version,
 }
 
+/// A small file of a directory above a place.
+#[derive(Clone, Debug)]
+pub struct Above {
+    /// That directory, for messages.
+    pub place: String,
+    /// The path from it to the place.
+    pub path: String,
+    /// The file's bytes.
+    pub bytes: Vec<u8>,
+}
+
 /// What must be true of a small file for it to be written.
 #[derive(Clone, Copy, Debug)]
 pub enum Expected<'a> {
@@ -180,6 +191,10 @@ pub trait Storage: Send + Sync {
 
     /// Which of the paths name something, of whatever kind.
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>>;
+
+    /// The small files `name` in the directories above this place, as far as they can be read, each with the directory
+    /// and the path that leads from it to here.
+    fn above(&self, name: &str, limit: u64) -> Vec<Above>;
 
     /// Opens a regular file. `not_found` where there is none, `not_a_regular_file` where it, or a directory above it,
     /// is anything else. Nothing is followed, and nothing blocks.

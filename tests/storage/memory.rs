@@ -13,7 +13,7 @@ use distributor::host::Cancel;
 use distributor::names::{self, STATE};
 use distributor::path::{BundlePath, RESERVED, RawPath, RelPath};
 use distributor::storage::{
-    Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage, Version,
+    Above, Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage, Version,
 };
 
 /// An object: its bytes, and the token of the publication that wrote it.
@@ -163,6 +163,16 @@ impl Storage for Memory {
 
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
         Ok(paths.iter().map(|path| self.get(path.as_str()).is_some()).collect())
+    }
+
+    fn above(&self, name: &str, _: u64) -> Vec<Above> {
+        let (store, here) = (self.store(), self.prefix.trim_end_matches('/'));
+        let dirs = distributor::path::ancestors(here).map(|dir| format!("{dir}/")).chain([String::new()]);
+        let of = |dir: String| {
+            let bytes = store.objects.get(&format!("{dir}{name}"))?.bytes.clone();
+            Some(Above { path: here.strip_prefix(&dir)?.to_owned(), place: dir, bytes })
+        };
+        if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
     }
 
     fn read(&self, path: &RelPath) -> Result<Opened<'static>> {

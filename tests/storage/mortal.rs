@@ -10,7 +10,7 @@ use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
 use distributor::path::{BundlePath, RawPath, RelPath};
 use distributor::storage::{
-    Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
+    Above, Commit, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
 
 /// How a call ends that fate has chosen.
@@ -106,6 +106,9 @@ impl Storage for Mortal {
     }
     fn exist_many(&self, paths: &[&RelPath]) -> Result<Vec<bool>> {
         self.fate.call("exist_many", || self.inner.exist_many(paths))
+    }
+    fn above(&self, name: &str, limit: u64) -> Vec<Above> {
+        self.inner.above(name, limit)
     }
     fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
         self.fate.call("read", || self.inner.read(path))

@@ -7,7 +7,7 @@ mod small;
 mod stage;
 
 use std::collections::BTreeMap;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use std::time::Duration;
 use dir::Dir;
 
 use super::{
-    Commit, Entry, Expected, Guard, Job, Met, Modes, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
+    Above, Commit, Entry, Expected, Guard, Job, Met, Modes, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
@@ -187,6 +187,18 @@ impl Storage for Local {
         };
         let Some(dir) = dir else { return Ok(()) };
         list::list(&dir, scope, visit, &|name, error| self.fail(name, error))
+    }
+
+    fn above(&self, name: &str, limit: u64) -> Vec<Above> {
+        let Ok(here) = self.path().canonicalize() else { return Vec::new() };
+        let of = |dir: &Path| {
+            let file = Dir::open_root(dir).ok()?.open_file(name).ok()??;
+            let mut bytes = Vec::new();
+            file.take(limit).read_to_end(&mut bytes).ok()?;
+            let path = here.strip_prefix(dir).ok()?.to_str()?.to_owned();
+            Some(Above { place: path::escape(dir.as_os_str().as_encoded_bytes()), path, bytes })
+        };
+        here.ancestors().skip(1).filter_map(of).collect()
     }
 
     fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
