@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 pub use recover::{Cure, cure};
 
 use crate::digest::Digest;
+use crate::error::{Code, Error};
 use crate::host::Holder;
 use crate::names::JOURNAL_PREFIX;
 use crate::path::{RawPath, RelPath};
@@ -79,6 +80,18 @@ pub enum Operation {
         /// How many bytes it has.
         size: u64,
     },
+}
+
+impl Operation {
+    /// Whether its path lies in the directory `dir`, or is it.
+    pub fn is_within(&self, dir: &RawPath) -> bool {
+        let path = match self {
+            Operation::Remove { path } | Operation::RemoveDir { path } => path.as_bytes(),
+            Operation::MakeDir { path } => path.as_bytes(),
+            Operation::Create { path, .. } | Operation::Replace { path, .. } => path.as_str().as_bytes(),
+        };
+        path.strip_prefix(dir.as_bytes()).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+    }
 }
 
 /// A journal.
@@ -199,6 +212,17 @@ impl Journal {
         let leads_out = |path: &str| path.split('/').any(|segment| matches!(segment, "" | "." | ".."));
         let made = |operation: &Operation| matches!(operation, Operation::MakeDir { path } if leads_out(path));
         self.operations.iter().any(made)
+    }
+
+    /// The same, unless it is larger than one that can be read.
+    pub fn to_file(&self) -> Result<Vec<u8>, Error> {
+        let bytes = self.to_json();
+        if bytes.len() as u64 > MAX_BYTES {
+            let message =
+                format!("what is to be done takes a journal of {} bytes, and one has at most {MAX_BYTES}", bytes.len());
+            return Err(Error::new(Code::Unsupported, message).hint("remove some of what is there by hand first"));
+        }
+        Ok(bytes)
     }
 
     /// The journal as it is written.

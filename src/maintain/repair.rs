@@ -49,7 +49,7 @@ impl Upkeep<'_> {
             survey.see(entry);
             Ok(())
         })?;
-        let missing = self.missing(held, &survey)?;
+        let missing = Upkeep::missing(held, &survey);
         // The path of a record that stays is managed, whatever stands there.
         let staying: BTreeSet<RawPath> = held
             .state
@@ -67,12 +67,10 @@ impl Upkeep<'_> {
         })
     }
 
-    fn missing(&self, held: &Held, survey: &Survey<'_>) -> Result<BTreeSet<RelPath>> {
-        let paths = held.records().map(|record| &record.path);
-        let (unseen, seen): (Vec<&RelPath>, Vec<&RelPath>) = paths.partition(|path| survey.is_unseen(path));
-        let is_missing = |path: &&RelPath| !survey.is_present(path) && !held.coming.contains(*path);
-        let found = self.site.target.exist_many(&unseen)?;
-        let lost = unseen.into_iter().zip(found).filter_map(|(path, there)| (!there).then_some(path));
-        Ok(seen.into_iter().filter(is_missing).chain(lost).cloned().collect())
+    fn missing(held: &Held, survey: &Survey<'_>) -> BTreeSet<RelPath> {
+        // What another file system hides may well be there.
+        let is_missing =
+            |path: &&RelPath| !survey.is_present(path) && !survey.is_unseen(path) && !held.coming.contains(*path);
+        held.records().map(|record| &record.path).filter(is_missing).cloned().collect()
     }
 }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 
 use super::site::Site;
 use crate::digest::Digest;
-use crate::error::{Code, Error, Result};
+use crate::entry;
+use crate::error::{Code, Detail, Error, Result};
 use crate::journal::{Journal, Operation};
 use crate::names::STATE;
-use crate::path;
+use crate::path::{self, RawPath};
 use crate::state;
-use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Stage, Version};
+use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Scope, Stage, Version};
 
 /// How many operations are done before the lock is looked at again.
 const BATCH: usize = 1000;
@@ -31,10 +32,22 @@ impl Site<'_> {
             // What is new goes again; what was overwritten stays, and the journal marks it.
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }
-        finished?;
+        finished.map_err(|error| self.half_done(error))?;
         // The publication counts. What can't be cleared away now is cleared away by the next command.
         let _ = self.target.close_stage(&stage).and_then(|()| self.target.remove_small(name));
         Ok(())
+    }
+
+    /// The error of a publication that stopped past its commit point: what is there is of two publications.
+    fn half_done(&self, error: Error) -> Error {
+        if matches!(error.code, Code::CommitIncomplete | Code::LockLost | Code::Interrupted) {
+            return error;
+        }
+        let again = "the next run finishes it";
+        let hint = error.hint.as_ref().map_or_else(|| again.to_owned(), |hint| format!("{hint}; {again}"));
+        let detail = vec![Detail::new(error.code, error.message.clone(), None)];
+        let message = format!("{}, and the destination is half-published", error.message);
+        Error::new(Code::CommitIncomplete, message).hint(hint).detail(detail)
     }
 
     fn carry_out(
@@ -47,8 +60,12 @@ impl Site<'_> {
     ) -> Result<()> {
         // Looked at first: without the state that will stand nothing is begun.
         let bytes = self.state_bytes(stage, journal, jobs)?;
-        let same_kind = |a: &Operation, b: &Operation| kind(a) == kind(b);
-        for group in self.open_operations(stage, journal)?.chunk_by(same_kind) {
+        // Done again after a crash: what became a destination of its own since then is not this one's any more.
+        let managed = if jobs.is_empty() { self.managed_below()? } else { BTreeSet::new() };
+        let ours = |operation: &&Operation| managed.is_empty() || !managed.iter().any(|dir| operation.is_within(dir));
+        let same_kind = |a: &&Operation, b: &&Operation| kind(a) == kind(b);
+        let operations: Vec<&Operation> = self.open_operations(stage, journal)?.iter().filter(ours).collect();
+        for group in operations.chunk_by(same_kind) {
             for batch in group.chunks(BATCH) {
                 guard.check()?;
                 self.apply(stage, jobs, batch)?;
@@ -91,8 +108,20 @@ impl Site<'_> {
         if Digest::of(&bytes) == target.sha256 { Ok(Cow::Owned(bytes)) } else { Err(lost()) }
     }
 
+    /// The directories below that have a state of their own.
+    fn managed_below(&self) -> Result<BTreeSet<RawPath>> {
+        let mut managed = BTreeSet::new();
+        self.target.list(Scope::Destination, &mut |entry| {
+            if entry.kind == entry::Kind::Managed {
+                managed.insert(entry.raw);
+            }
+            Ok(())
+        })?;
+        Ok(managed)
+    }
+
     /// Applies operations of one kind.
-    fn apply(&self, stage: &Stage, jobs: &[Job<'_>], operations: &[Operation]) -> Result<()> {
+    fn apply(&self, stage: &Stage, jobs: &[Job<'_>], operations: &[&Operation]) -> Result<()> {
         let (mut removed, mut made, mut commits) = (Vec::new(), Vec::new(), Vec::new());
         for operation in operations {
             match operation {
@@ -123,7 +152,7 @@ fn kind(operation: &Operation) -> u8 {
 }
 
 /// The directories whose names the operations change.
-fn touched(operations: &[Operation]) -> Vec<&[u8]> {
+pub(super) fn touched(operations: &[Operation]) -> Vec<&[u8]> {
     let all: BTreeSet<&[u8]> = operations
         .iter()
         .map(|operation| match operation {

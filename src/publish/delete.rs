@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::site::Site;
-use crate::error::{Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::journal::{self, Journal, Operation};
 use crate::names::STATE;
 use crate::path::{RawPath, RelPath};
@@ -27,6 +27,8 @@ pub struct Deletes {
 struct There {
     /// The outputs.
     outputs: BTreeSet<RelPath>,
+    /// Outputs that another file system hides.
+    unseen: BTreeSet<RelPath>,
     /// The directories above them, the innermost first.
     dirs: Vec<RawPath>,
 }
@@ -45,7 +47,7 @@ impl Site<'_> {
         let name = journal::name(&journal.pipeline_id, &journal.destination_id);
         let remove = paths.iter().map(|path| Operation::Remove { path: path.into() });
         let journal = journal.delete(remove.collect());
-        self.target.put_small(&name, &journal.to_json(), Expected::Any)?;
+        self.target.put_small(&name, &journal.to_file()?, Expected::Any)?;
         let deletes = self.carry_out_deletes(guard, (paths, &there), state, version)?;
         // What can't be cleared away now is cleared away by the next command.
         let _ = self.target.remove_small(&name);
@@ -78,11 +80,11 @@ impl Site<'_> {
             survey.see(entry);
             Ok(())
         })?;
-        let is_there = |path: &&RelPath| survey.is_present(path) || survey.is_unseen(path);
-        let outputs = paths.iter().filter(is_there).cloned().collect();
+        let outputs = paths.iter().filter(|path| survey.is_present(path)).cloned().collect();
+        let unseen = paths.iter().filter(|path| survey.is_unseen(path)).cloned().collect();
         let dirs: BTreeSet<&str> = paths.iter().flat_map(RelPath::ancestors).collect();
         let dirs = dirs.into_iter().rev().filter(|dir| survey.is_directory(dir)).map(RawPath::from).collect();
-        Ok(There { outputs, dirs })
+        Ok(There { outputs, unseen, dirs })
     }
 
     fn carry_out_deletes(
@@ -94,7 +96,10 @@ impl Site<'_> {
     ) -> Result<Deletes> {
         let (outputs, gone): (Vec<&RelPath>, Vec<&RelPath>) =
             paths.iter().partition(|path| there.outputs.contains(*path));
-        let mut deletes = Deletes { deleted: gone.into_iter().cloned().collect(), failed: Vec::new() };
+        let (hidden, gone): (Vec<&RelPath>, Vec<&RelPath>) =
+            gone.into_iter().partition(|path| there.unseen.contains(*path));
+        let failed = hidden.into_iter().map(|path| (path.clone(), self.hidden(path))).collect();
+        let mut deletes = Deletes { deleted: gone.into_iter().cloned().collect(), failed };
         for batch in outputs.chunks(BATCH) {
             guard.check()?;
             let raw: Vec<RawPath> = batch.iter().map(|path| RawPath::from(*path)).collect();
@@ -114,6 +119,11 @@ impl Site<'_> {
             self.write_state(guard, state, version)?;
         }
         Ok(deletes)
+    }
+
+    fn hidden(&self, path: &RelPath) -> Error {
+        let message = format!("{}/{path}: another file system is mounted above it", self.target.describe());
+        Error::new(Code::StorageError, message).hint("unmount it first: what lies there is not what was published")
     }
 
     /// Removes those of the directories that are empty, the innermost first, and makes all of it durable.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::commit::touched;
 use super::{Publication, ReadState, invalid_bundle};
 use crate::bundle::finding;
 use crate::digest::Digest;
@@ -35,7 +36,8 @@ impl Publication<'_> {
         });
         let staged = self.stage(guard, &stage, plan, &jobs).and_then(|()| {
             let committing = begun.commit(plan.operations(), target);
-            self.target.put_small(&name, &committing.to_json(), Expected::Any).map(|()| committing)
+            self.target.check_writable(&touched(&committing.operations))?;
+            self.target.put_small(&name, &committing.to_file()?, Expected::Any).map(|()| committing)
         });
         match staged {
             Ok(journal) => self.site().finish(guard, &name, &journal, &jobs, old.as_ref()),

@@ -3,7 +3,7 @@
 use super::site::Site;
 use crate::digest::Digest;
 use crate::error::{Code, Result, Warning};
-use crate::journal::{Cure, Journal, Kind, Phase, cure};
+use crate::journal::{Cure, Journal, Kind, Operation, Phase, cure};
 use crate::names::{JOURNAL_PREFIX, STATE};
 use crate::storage::{Guard, Recovery, Stage};
 
@@ -16,7 +16,11 @@ impl Site<'_> {
             let Some(journal) = self.read_journal(&name)? else { continue };
             let state = self.target.get_small(STATE, u64::MAX)?;
             let digest = state.as_ref().map(|small| Digest::of(&small.bytes));
-            let cure = cure(&journal, digest);
+            let cure = match cure(&journal, digest) {
+                // A publication of the same second again: its state has the bytes of the one before.
+                Cure::Settle if self.waits(&journal)? => Cure::Finish,
+                cure => cure,
+            };
             match (cure, self.target.recovery()) {
                 (Cure::Delete, _) => {
                     self.delete_recorded(guard, &name, &journal)?;
@@ -42,6 +46,16 @@ impl Site<'_> {
         let message =
             format!("{}: {what} that was cut short on {} is finished", self.target.describe(), journal.started_at);
         Warning::new(Code::RecoveredPublication, message)
+    }
+
+    /// Whether the last output of a publication still waits for its name.
+    fn waits(&self, journal: &Journal) -> Result<bool> {
+        let last = journal.operations.iter().rev().find_map(|operation| match operation {
+            Operation::Create { job, .. } | Operation::Replace { job, .. } => Some(*job),
+            _ => None,
+        });
+        let stage = Stage(journal.stage.clone());
+        last.map_or(Ok(false), |job| Ok(self.target.staged(&stage, job, 0)?.is_some()))
     }
 
     /// What was published whole, or not at all. The stage first: while the journal stands, what is left of the stage is

@@ -183,7 +183,7 @@ pub trait Storage: Send + Sync {
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()>;
 
     /// Visits every entry below, each once, directories before what they hold. In a destination names of ours at the root
-    /// are left out, directories with a state of their own are not looked into, and a place that is not there has no
+    /// are left out, directories with a state or a lock of their own are not looked into, and a place that is not there has no
     /// entries; in a source all is shown, and `not_found` says that the place is not there. A directory on another file
     /// system, or deeper than any path may be, is shown as closed and not looked into. An error of `visit` ends the
     /// listing and is returned.
@@ -250,6 +250,10 @@ pub trait Storage: Send + Sync {
 
     /// Removes the stage and what still lies in it; one that is gone already is fine.
     fn close_stage(&self, stage: &Stage) -> Result<()>;
+
+    /// Fails with `permission_denied` or `read_only` where names can't be made or removed in one of the directories; those
+    /// that are not there are fine. Where nothing can be known beforehand, nothing is looked at.
+    fn check_writable(&self, paths: &[&[u8]]) -> Result<()>;
 
     /// Makes the directories `paths`, parents first; those that are there already are fine.
     fn make_dirs(&self, paths: &[&str]) -> Result<()>;

@@ -299,6 +299,10 @@ impl Storage for Memory {
         Ok(())
     }
 
+    fn check_writable(&self, _: &[&[u8]]) -> Result<()> {
+        Ok(())
+    }
+
     fn flush_dirs(&self, _: &[&[u8]]) -> Result<()> {
         Ok(())
     }

@@ -192,6 +192,9 @@ impl Storage for Mortal {
             self.fate.call(&format!("remove_dir {path}"), || self.inner.remove_empty_dirs(&[path]))
         })
     }
+    fn check_writable(&self, paths: &[&[u8]]) -> Result<()> {
+        self.inner.check_writable(paths)
+    }
     fn flush_dirs(&self, paths: &[&[u8]]) -> Result<()> {
         self.fate.call("flush_dirs", || self.inner.flush_dirs(paths))
     }

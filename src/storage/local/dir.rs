@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags};
+use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, ResolveFlags, StatxFlags};
 use rustix::io::Errno;
 
 use crate::path::RawPath;
@@ -158,9 +158,25 @@ impl Dir {
         }
     }
 
-    /// The file system it lies on.
-    pub(super) fn device(&self) -> io::Result<u64> {
-        Ok(rustix::fs::fstat(&self.0)?.st_dev)
+    /// The mount it lies in, so that a bind mount is another one too; where the kernel (before 5.8) does not tell, the
+    /// file system.
+    pub(super) fn mount(&self) -> io::Result<u64> {
+        match rustix::fs::statx(&self.0, "", AtFlags::EMPTY_PATH, StatxFlags::MNT_ID) {
+            Ok(stat) if stat.stx_mask & StatxFlags::MNT_ID.bits() != 0 => Ok(stat.stx_mnt_id),
+            _ => Ok(rustix::fs::fstat(&self.0)?.st_dev),
+        }
+    }
+
+    /// Whether this process may make and remove names in it.
+    pub(super) fn is_writable(&self) -> io::Result<bool> {
+        let access = Access::WRITE_OK | Access::EXEC_OK;
+        match rustix::fs::accessat(&self.0, ".", access, AtFlags::EACCESS) {
+            Ok(()) => Ok(true),
+            Err(Errno::ACCESS | Errno::ROFS) => Ok(false),
+            // A kernel or library that can't ask so: the names will tell.
+            Err(Errno::NOSYS | Errno::INVAL) => Ok(true),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Whether two names are one file.

@@ -6,7 +6,7 @@ use rustix::fs::FileType;
 
 use super::dir::{Dir, Name};
 use crate::error::{Error, Result};
-use crate::names::{STATE, is_own};
+use crate::names::{LOCK, STATE, is_own};
 use crate::path::{MAX_PATH, RESERVED, RelPath, escape};
 use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope};
 
@@ -89,7 +89,7 @@ pub(super) fn list(
     visit: &mut dyn FnMut(Entry) -> Result<()>,
     fail: &dyn Fn(&str, &io::Error) -> Error,
 ) -> Result<()> {
-    let device = root.device().map_err(|error| fail("", &error))?;
+    let mount = root.mount().map_err(|error| fail("", &error))?;
     let mut pending = vec![Vec::new()];
     while let Some(path) = pending.pop() {
         let fail = |error: io::Error| fail(&escape(&path), &error);
@@ -105,7 +105,7 @@ pub(super) fn list(
                 FileType::RegularFile => Kind::File,
                 FileType::Symlink => Kind::Link,
                 FileType::Directory if raw.len() > MAX_PATH => Kind::Closed,
-                FileType::Directory => directory(dir, &bytes, scope, device).map_err(fail)?,
+                FileType::Directory => directory(dir, &bytes, scope, mount).map_err(fail)?,
                 _ => Kind::Special,
             };
             if kind == Kind::Directory {
@@ -117,15 +117,16 @@ pub(super) fn list(
     Ok(())
 }
 
-fn directory(above: &Dir, name: &[u8], scope: Scope, device: u64) -> io::Result<Kind> {
+fn directory(above: &Dir, name: &[u8], scope: Scope, mount: u64) -> io::Result<Kind> {
     let Ok(dir) = above.open_named(name) else {
         // The walk itself will say what is wrong when it gets there.
         return Ok(Kind::Directory);
     };
     Ok(match scope {
-        Scope::Destination if dir.kind(STATE)?.is_some() => Kind::Managed,
+        // A lock is that of a first publication, which has no state yet.
+        Scope::Destination if dir.kind(STATE)?.is_some() || dir.kind(LOCK)?.is_some() => Kind::Managed,
         // No rename leads there, and it is not this place's to begin with.
-        Scope::Destination if dir.device()? != device => Kind::Closed,
+        Scope::Destination if dir.mount()? != mount => Kind::Closed,
         _ => Kind::Directory,
     })
 }

@@ -313,6 +313,23 @@ impl Storage for Local {
         Ok(())
     }
 
+    fn check_writable(&self, paths: &[&[u8]]) -> Result<()> {
+        let Some(dir) = self.try_dir()? else { return Ok(()) };
+        for path in paths {
+            let writable =
+                if path.is_empty() { dir.is_writable() } else { dir.open_dir(path).and_then(|d| d.is_writable()) };
+            match writable {
+                Ok(true) => {}
+                Ok(false) => return Err(self.fail(path::escape(path), &io::ErrorKind::PermissionDenied.into())),
+                Err(error) if is_gone(&error) => {}
+                // A link: what is to be done there will say so.
+                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {}
+                Err(error) => return Err(self.fail(path::escape(path), &error)),
+            }
+        }
+        Ok(())
+    }
+
     fn flush_dirs(&self, paths: &[&[u8]]) -> Result<()> {
         let Some(dir) = self.try_dir()? else { return Ok(()) };
         if paths.len() > FEW {
