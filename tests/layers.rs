@@ -61,7 +61,7 @@ const ROOMS: &[Room] = &[
     ("names", &[], &[]),
     ("entry", &["path"], &[]),
     ("host", &["error", "timestamp"], &[Clock, Files, Process, Print]),
-    ("journal", &["digest", "host", "names", "path", "timestamp"], &[]),
+    ("journal", &["digest", "error", "host", "names", "path", "timestamp"], &[]),
     ("cli", &["error", "path", "suggest"], &[]),
     ("secrets", &["error", "host", "path"], &[Files]),
     ("config", &["entry", "error", "host", "id", "path", "suggest", "timestamp"], &[Files]),

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 
 use super::site::Site;
 use crate::digest::Digest;
-use crate::entry;
-use crate::error::{Code, Detail, Error, Result};
+use crate::error::{Code, Error, Result};
 use crate::journal::{Journal, Operation};
 use crate::names::STATE;
 use crate::path::{self, RawPath};
 use crate::state;
-use crate::storage::{Body, Commit, Expected, Guard, Job, Recovery, Scope, Stage, Version};
+use crate::storage::{Body, Commit, Expected, Guard, Job, Kind, Recovery, Scope, Stage, Version};
 
 /// How many operations are done before the lock is looked at again.
 const BATCH: usize = 1000;
@@ -32,22 +31,10 @@ impl Site<'_> {
             // What is new goes again; what was overwritten stays, and the journal marks it.
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }
-        finished.map_err(|error| self.half_done(error))?;
+        finished.map_err(half_done)?;
         // The publication counts. What can't be cleared away now is cleared away by the next command.
         let _ = self.target.close_stage(&stage).and_then(|()| self.target.remove_small(name));
         Ok(())
-    }
-
-    /// The error of a publication that stopped past its commit point: what is there is of two publications.
-    fn half_done(&self, error: Error) -> Error {
-        if matches!(error.code, Code::CommitIncomplete | Code::LockLost | Code::Interrupted) {
-            return error;
-        }
-        let again = "the next run finishes it";
-        let hint = error.hint.as_ref().map_or_else(|| again.to_owned(), |hint| format!("{hint}; {again}"));
-        let detail = vec![Detail::new(error.code, error.message.clone(), None)];
-        let message = format!("{}, and the destination is half-published", error.message);
-        Error::new(Code::CommitIncomplete, message).hint(hint).detail(detail)
     }
 
     fn carry_out(
@@ -112,7 +99,7 @@ impl Site<'_> {
     fn managed_below(&self) -> Result<BTreeSet<RawPath>> {
         let mut managed = BTreeSet::new();
         self.target.list(Scope::Destination, &mut |entry| {
-            if entry.kind == entry::Kind::Managed {
+            if entry.kind == Kind::Managed {
                 managed.insert(entry.raw);
             }
             Ok(())
@@ -139,6 +126,16 @@ impl Site<'_> {
             None => Ok(()),
         }
     }
+}
+
+/// The error of a publication that stopped past its commit point: what is there is of two publications.
+fn half_done(error: Error) -> Error {
+    if matches!(error.code, Code::CommitIncomplete | Code::LockLost | Code::Interrupted) {
+        return error;
+    }
+    let again = "the next run finishes it";
+    let hint = error.hint.as_ref().map_or_else(|| again.to_owned(), |hint| format!("{hint}; {again}"));
+    Error { message: format!("{}, and the destination is half-published", error.message), ..error }.hint(hint)
 }
 
 /// Operations of one kind are done together, in their order.

@@ -186,8 +186,40 @@ fn a_destination_of_another_user_is_left_as_it_is() {
     let (code, message) = error(&run());
     assert_eq!(code, "permission_denied", "{message}");
     scene.published("", &old, "as it was");
+    // One directory that is not this user's is found before anything has changed.
+    assert!(Command::new("chown").args(["-R", "65534:65534"]).arg(scene.path("out/site")).status().unwrap().success());
+    assert!(Command::new("chown").arg("0:0").arg(scene.path("out/site/d1")).status().unwrap().success());
+    let (code, message) = error(&run());
+    assert!(code == "permission_denied" && message.contains("d1"), "{code}: {message}");
+    scene.published("", &old, "still as it was");
     // A place of its own, made below what it may not write to.
     fs::remove_dir_all(scene.path("out/site")).unwrap();
     assert_eq!(error(&run()).0, "permission_denied");
     assert!(!scene.path("out/site").exists());
+}
+
+#[test]
+fn what_is_mounted_below_is_neither_written_nor_taken_away() {
+    if !can_mount() {
+        return;
+    }
+    let scene = Scene::new();
+    let new = generation("new");
+    scene.bundle("in", &new, "2026-06-02T00:00:00Z");
+    let precious = Files::from([("keep".to_owned(), b"precious".to_vec())]);
+    fs::create_dir(scene.path("precious")).unwrap();
+    fs::write(scene.path("precious/keep"), "precious").unwrap();
+    let at = scene.path("out/site/d1");
+    fs::create_dir_all(&at).unwrap();
+    // The same file system, so that only the mount tells it from a directory of the destination.
+    assert!(Command::new("mount").arg("--bind").arg(scene.path("precious")).arg(&at).status().unwrap().success());
+    let mount = Mount(at);
+    for force in [&[][..], &["--force"]] {
+        let output = scene.command().args(force).output().unwrap();
+        assert_eq!(error(&output).0, "unmanaged_content", "{force:?}: {}", stderr(&output));
+        same(&tree(&scene.path("precious")), &precious, "what is mounted");
+        assert_eq!(fs::read_dir(scene.path("out/site")).unwrap().count(), 1, "{force:?}");
+    }
+    drop(mount);
+    scene.run_well("without it");
 }

@@ -143,8 +143,12 @@ impl Storage for Memory {
 
     fn list(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
         let keys: Vec<String> = self.objects().into_keys().collect();
-        let managed: Vec<String> =
-            keys.iter().filter_map(|key| key.strip_suffix(&format!("/{STATE}")).map(|dir| format!("{dir}/"))).collect();
+        let marked = |key: &String| {
+            let (dir, name) = key.rsplit_once('/')?;
+            [STATE, ".distributor.lock"].contains(&name).then(|| format!("{dir}/"))
+        };
+        let mut managed: Vec<String> = keys.iter().filter_map(marked).collect();
+        managed.dedup();
         let managed = if scope == Scope::Source { Vec::new() } else { managed };
         let own = |key: &String| scope == Scope::Destination && names::is_own(key.as_bytes());
         let closed = self.closed.map(|dir| format!("{dir}/"));

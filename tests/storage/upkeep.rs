@@ -368,20 +368,28 @@ fn all_commands_at_once_in_memory_leave_a_state_that_tells_the_truth() {
 }
 
 #[test]
-fn what_a_listing_does_not_look_into_is_asked_for_by_name() {
+fn what_another_file_system_hides_is_not_missing_and_not_deleted() {
     let (scene, memory) = (Scene::new(), Memory::default());
     scene.publish("old", "d", &memory).unwrap();
-    let mut objects = memory.objects();
-    objects.remove("drop/x.txt");
-    memory.restore(&objects);
-    for (dir, missing) in [("b", "drop/x.txt"), ("drop", "drop/x.txt")] {
+    let mut there = memory.objects();
+    there.remove("drop/x.txt");
+    memory.restore(&there);
+    for (dir, missing) in [("b", vec!["drop/x.txt"]), ("drop", vec![])] {
         let closing = memory.closing(dir);
         let repair = scene.upkeep(("d", false), &closing, |upkeep, warnings| upkeep.repair(true, warnings)).unwrap();
-        assert_eq!(repair.missing.iter().map(ToString::to_string).collect::<Vec<_>>(), [missing], "{dir}");
+        assert_eq!(repair.missing.iter().map(ToString::to_string).collect::<Vec<_>>(), missing, "{dir}");
     }
-    // What is there is deleted there.
-    memory.put("drop/x.txt", b"x1");
+    // What stands there now may be anything: its record stays.
+    memory.put("drop/x.txt", b"another's");
     let pruning = prune(&scene, "d", &memory.closing("drop"), false).unwrap();
-    assert_eq!((pruning.deleted.len(), pruning.failed.len()), (3, 0));
-    assert!(!memory.objects().contains_key("drop/x.txt"));
+    assert_eq!((pruning.deleted.len(), pruning.failed.len()), (2, 1));
+    assert_eq!(pruning.failed[0].0.as_str(), "drop/x.txt");
+    assert!(memory.objects().contains_key("drop/x.txt"));
+    assert!(
+        State::parse(&objects(&memory)[".distributor.json"])
+            .unwrap()
+            .outputs
+            .iter()
+            .any(|r| r.path == pruning.failed[0].0)
+    );
 }

@@ -3,16 +3,17 @@
 mod dir;
 mod list;
 mod lock;
+mod parents;
 mod small;
 mod stage;
 
-use std::collections::BTreeMap;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use dir::Dir;
+use parents::Parents;
 
 use super::{
     Above, Commit, Entry, Expected, Guard, Job, Met, Modes, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
@@ -358,32 +359,6 @@ fn opened(file: std::fs::File) -> io::Result<Opened<'static>> {
 fn not_regular(path: &RelPath) -> Error {
     Error::new(Code::NotARegularFile, format!("{path}: it, or a directory above it, is a link or special file"))
         .hint("put the file itself there")
-}
-
-/// The directories that hold a series of paths, each opened once.
-struct Parents<'a> {
-    root: &'a Dir,
-    open: BTreeMap<Vec<u8>, Dir>,
-}
-
-impl<'a> Parents<'a> {
-    fn new(root: &'a Dir) -> Parents<'a> {
-        Parents { root, open: BTreeMap::new() }
-    }
-
-    fn of(&mut self, parent: &[u8]) -> io::Result<&Dir> {
-        if parent.is_empty() {
-            return Ok(self.root);
-        }
-        // Few enough at a time for any limit on open files; paths come mostly in order.
-        if self.open.len() >= 64 && !self.open.contains_key(parent) {
-            self.open.clear();
-        }
-        if !self.open.contains_key(parent) {
-            self.open.insert(parent.to_vec(), self.root.open_dir(parent)?);
-        }
-        self.open.get(parent).ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
 }
 
 /// Whether the first thing that is there of a path, from below, is a link to nothing.

@@ -76,6 +76,18 @@ fn list_shows_every_entry_once_and_a_directory_before_what_it_holds() {
 }
 
 #[test]
+fn a_directory_with_a_state_or_a_lock_of_its_own_is_not_looked_into() {
+    each(|bench| {
+        for path in ["s/.distributor.json", "s/a", "l/.distributor.lock", "l/.distributor.journal-1.json", "o/a"] {
+            (bench.put)(path, b"x");
+        }
+        let all = listed(bench.storage.as_ref(), Scope::Destination);
+        assert_eq!(all.iter().filter(|(_, kind)| *kind == Kind::Managed).count(), 2, "{all:?}");
+        assert_eq!(files(bench.storage.as_ref(), Scope::Destination), ["l", "o/a", "s"]);
+    });
+}
+
+#[test]
 fn list_leaves_out_our_names_in_a_destination_alone() {
     let own = [".distributor.json", ".distributor.lock", ".distributor.journal-1.json", ".distributor.stage-1"];
     each(|bench| {
@@ -85,10 +97,10 @@ fn list_leaves_out_our_names_in_a_destination_alone() {
         (bench.put)("a", b"x");
         // What only begins like ours is not ours, and neither is ours where it lies elsewhere.
         (bench.put)(".distributor-else", b"x");
-        (bench.put)("d/.distributor.lock", b"x");
+        (bench.put)("d/.distributor.journal-1.json", b"x");
         assert_eq!(
             files(bench.storage.as_ref(), Scope::Destination),
-            [".distributor-else", "a", "d/.distributor.lock"]
+            [".distributor-else", "a", "d/.distributor.journal-1.json"]
         );
         assert_eq!(files(bench.storage.as_ref(), Scope::Source).len(), own.len() + 3);
     });
