@@ -89,6 +89,22 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
+/// What tells whether bytes are the right ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fingerprint {
+    /// How many they are.
+    pub size: u64,
+    /// Their SHA-256.
+    pub sha256: Digest,
+}
+
+impl Fingerprint {
+    /// Of `bytes`.
+    pub fn of(bytes: &[u8]) -> Fingerprint {
+        Fingerprint { size: bytes.len() as u64, sha256: Digest::of(bytes) }
+    }
+}
+
 /// What is said of text that is no digest.
 pub(crate) fn not_a_digest(text: &str) -> String {
     format!("{text:?} is not \"sha256:\" and 64 lower-case hex digits")
@@ -113,25 +129,21 @@ impl Hasher {
 /// How many bytes are read at once.
 const BUFFER: usize = 128 * 1024;
 
-/// Passes the bytes of `from` to `each` and returns how many there were and their digest. Stops once more than `most`
+/// Passes the bytes of `from` to `each` and returns what they are. Stops once more than `most`
 /// bytes came: the caller knows then that they are too many.
-pub fn pass(
-    from: &mut dyn Read,
-    most: u64,
-    mut each: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<(u64, Digest)> {
+pub fn pass(from: &mut dyn Read, most: u64, mut each: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<Fingerprint> {
     // A small file takes a small buffer; one byte more than expected, so that its end is seen by the same read.
     let mut buffer = vec![0; usize::try_from(most.saturating_add(1)).unwrap_or(BUFFER).min(BUFFER)];
     let (mut hasher, mut total) = (Hasher::default(), 0);
     loop {
         match from.read(&mut buffer) {
-            Ok(0) => return Ok((total, hasher.finish())),
+            Ok(0) => return Ok(Fingerprint { size: total, sha256: hasher.finish() }),
             Ok(n) => {
                 total += n as u64;
                 hasher.update(&buffer[..n]);
                 each(&buffer[..n])?;
                 if total > most {
-                    return Ok((total, hasher.finish()));
+                    return Ok(Fingerprint { size: total, sha256: hasher.finish() });
                 }
             }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

@@ -76,6 +76,8 @@ codes! {
     AlreadyExists = "already_exists", Failure;
     /// The bundle changed while it was read.
     SourceChanged = "source_changed", Failure;
+    /// A page can't be made of a Markdown file.
+    InvalidMarkdown = "invalid_markdown", Failure;
 
     /// Content lies at the destination that nobody recorded.
     UnmanagedContent = "unmanaged_content", Failure;

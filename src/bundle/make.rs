@@ -1,7 +1,7 @@
 //! Making a bundle: hashing what lies in a directory and writing its manifest.
 
 use super::manifest::{FileEntry, MAX_BYTES, MAX_FILES, Manifest, SCHEMA_VERSION, content_digest};
-use crate::digest::pass;
+use crate::digest::{Fingerprint, pass};
 use crate::error::{Code, Detail, Error, Result};
 use crate::host::Cancel;
 use crate::id::{self, is_id};
@@ -113,7 +113,7 @@ impl Maker<'_> {
             let passed = pass(&mut opened.body, u64::MAX, |bytes| self.cancel.go_on(bytes.len()))
                 .map_err(|error| Error::io(path, &error));
             self.cancel.check()?;
-            let (size, sha256) = passed?;
+            let Fingerprint { size, sha256 } = passed?;
             if size != opened.size {
                 let message = format!("{path}: the file changed while it was read");
                 return Err(Error::new(Code::SourceChanged, message).hint("write the files first, the manifest last"));

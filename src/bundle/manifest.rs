@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::digest::{Digest, Hasher, not_a_digest};
+use crate::digest::{Digest, Fingerprint, Hasher, not_a_digest};
 use crate::error::{Code, Detail, Error, Result};
 use crate::id::{self, is_id};
 use crate::json::{self, Object};
@@ -42,6 +42,13 @@ pub struct FileEntry {
     pub sha256: Digest,
     /// How many bytes it has.
     pub size: u64,
+}
+
+impl FileEntry {
+    /// What its bytes must be.
+    pub fn fingerprint(&self) -> Fingerprint {
+        Fingerprint { size: self.size, sha256: self.sha256 }
+    }
 }
 
 /// The content digest: SHA-256 over a line `<64 hex><two spaces><path><LF>` for each file, sorted by the path's bytes.

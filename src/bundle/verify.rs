@@ -30,16 +30,27 @@ fn no_manifest(storage: &dyn Storage) -> Error {
 /// Checks that every listed file is a regular file of the listed size and digest, and returns what is wrong, in the
 /// order of the manifest. Reads in parallel; fails only when interrupted.
 pub fn verify(storage: &dyn Storage, manifest: &Manifest, cancel: &Cancel) -> Result<Vec<Detail>> {
-    let results = pool::map(pool::cores(), &manifest.files, |file| {
-        cancel.check().and_then(|()| verify_file(storage, file, cancel))
+    verify_files(storage, &manifest.files.iter().collect::<Vec<_>>(), cancel)
+}
+
+/// The same of some of the files.
+pub fn verify_files(storage: &dyn Storage, files: &[&FileEntry], cancel: &Cancel) -> Result<Vec<Detail>> {
+    let results = pool::map(pool::cores(), files, |file| {
+        cancel.check().and_then(|()| pass_file(storage, file, |bytes| cancel.go_on(bytes.len())))
     });
     cancel.check()?;
-    Ok(manifest
-        .files
-        .iter()
-        .zip(results)
-        .filter_map(|(file, result)| Some(finding(&file.path, result.err()?)))
-        .collect())
+    let wrong = files.iter().zip(results).filter_map(|(file, result)| Some(finding(&file.path, result.err()?)));
+    Ok(wrong.collect())
+}
+
+/// The bytes of a listed file, whole and right.
+pub fn read_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Result<Vec<u8>> {
+    let mut all = Vec::with_capacity(usize::try_from(file.size).unwrap_or_default());
+    pass_file(storage, file, |bytes| {
+        all.extend_from_slice(bytes);
+        cancel.go_on(bytes.len())
+    })?;
+    Ok(all)
 }
 
 /// What is wrong with the listed file `path`, as a report names it.
@@ -52,14 +63,13 @@ pub(crate) fn finding(path: &RelPath, error: Error) -> Detail {
     Detail::new(code, message, Some(path.to_string()))
 }
 
-fn verify_file(storage: &dyn Storage, file: &FileEntry, cancel: &Cancel) -> Result<()> {
+fn pass_file(storage: &dyn Storage, file: &FileEntry, each: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<()> {
     let mut opened = storage.read(&file.path)?;
     if opened.size != file.size {
         return Err(size_mismatch(&file.path, file.size, opened.size));
     }
-    let (size, sha256) = pass(&mut opened.body, file.size, |bytes| cancel.go_on(bytes.len()))
-        .map_err(|error| Error::io(&file.path, &error))?;
-    mismatch(&file.path, (file.size, &file.sha256), (size, &sha256))
+    let got = pass(&mut opened.body, file.size, each).map_err(|error| Error::io(&file.path, &error))?;
+    mismatch(&file.path, &file.fingerprint(), &got)
 }
 
 /// What the manifest alone is worth a warning for: names that fold together, a `created` in the future.

@@ -1,7 +1,7 @@
 //! From the configuration to pipelines and places.
 
 use crate::cli::{self, Parsed};
-use crate::config::{self, Backend, Config, Destination, OutputPolicy, Pipeline, Source, Target};
+use crate::config::{self, Backend, Config, Destination, Pipeline, Source, Target};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::Reporter;
@@ -64,19 +64,11 @@ pub(super) fn named_source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
 }
 
 /// The place of a destination.
-pub(super) fn place(destination: &Destination) -> Result<Box<dyn Storage>> {
+pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
     match &destination.target {
         Target::Local(target) => Ok(Box::new(Local::new(&target.path, target.modes))),
         other => Err(unsupported(&format!("a destination with backend: {}", other.backend().as_str()))),
     }
-}
-
-/// The place of a destination that is published to, where this version can do all that its configuration asks for.
-pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
-    if destination.outputs.policy != OutputPolicy::SourceOnly {
-        return Err(unsupported(&format!("outputs.policy: {}", destination.outputs.policy.as_str())));
-    }
-    place(destination)
 }
 
 fn unsupported(what: &str) -> Error {

@@ -177,9 +177,12 @@ impl Run<'_> {
         for warning in warnings {
             self.warn(warning.bundle(&bundle.found.shown), target);
         }
-        let published = published?;
-        if self.mode.dry_run && published.plan.is_some() {
+        let mut published = published?;
+        if self.mode.dry_run
+            && let Some(plan) = &mut published.plan
+        {
             self.verified(bundle, source.as_ref(), manifest)?;
+            publication.preview(plan)?;
             self.fixed_replace(&published, target, there.as_ref());
         }
         record.take(&published, target.destination.takeover.as_str(), self.mode.dry_run);

@@ -46,7 +46,7 @@ impl<'a> Chosen<'a> {
         })?;
         let bundle_path = bundle_path(program, parsed, destination)?;
         open::secrets(host, config, &[&pipeline.id], reporter)?;
-        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: open::place(destination), bundle_path })
+        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: open::destination(destination), bundle_path })
     }
 
     /// What every report says of it.

@@ -9,6 +9,7 @@ use super::layout::{Staying, lay_out};
 use super::survey::Survey;
 use super::{Action, Reason, refuse};
 use crate::config::{Reconciliation, TakeoverMode};
+use crate::digest::Fingerprint;
 use crate::error::Result;
 use crate::journal::Operation;
 use crate::path::{RawPath, RelPath};
@@ -102,6 +103,13 @@ pub struct Outgoing {
 }
 
 impl Plan {
+    /// Takes what the outputs turned out to be once they were made or copied, in their order.
+    pub fn made(&mut self, contents: impl IntoIterator<Item = Fingerprint>) {
+        for (planned, content) in self.outputs.iter_mut().zip(contents) {
+            planned.output.content = content;
+        }
+    }
+
     /// Every path that is deleted, in byte order.
     pub fn deleted(&self) -> Vec<&RawPath> {
         let mut all: Vec<&RawPath> = self.in_the_way.iter().chain(&self.dropped).collect();
@@ -114,8 +122,8 @@ impl Plan {
         let remove = |path: &RawPath| Operation::Remove { path: path.clone() };
         let remove_dir = |path: &RawPath| Operation::RemoveDir { path: path.clone() };
         let write = |(job, planned): (usize, &Planned)| {
-            let Output { path, sha256, size, .. } = &planned.output;
-            let (path, sha256, size) = (path.clone(), *sha256, *size);
+            let path = planned.output.path.clone();
+            let Fingerprint { size, sha256 } = planned.output.content;
             if planned.replaces {
                 Operation::Replace { path, job, sha256, size }
             } else {

@@ -9,7 +9,7 @@ use super::layout::colliding;
 use super::publish::{Plan, paths, plan};
 use super::{Action, Decision, Sight, Survey, Wanted};
 use crate::config::{self, Destination};
-use crate::digest::Digest;
+use crate::digest::Fingerprint;
 use crate::entry::{Entry, Kind};
 use crate::error::{Code, Result};
 use crate::path::{self, RawPath, RelPath};
@@ -27,8 +27,7 @@ fn outputs(paths: &[&str], primary: Option<&str>) -> Outputs {
         source_path: path(text),
         transform: None,
         url: None,
-        sha256: Digest::of(b""),
-        size: 0,
+        content: Fingerprint::of(b""),
     };
     let list = paths.iter().map(output).collect();
     Outputs { list, primary: primary.map(path), primary_url: primary.map(|p| format!("https://h/{p}")) }

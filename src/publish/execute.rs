@@ -3,44 +3,46 @@
 use std::collections::BTreeSet;
 
 use super::commit::touched;
-use super::{Publication, ReadState, invalid_bundle};
-use crate::bundle::finding;
-use crate::digest::Digest;
+use super::{Publication, ReadState};
+use crate::digest::{Digest, Fingerprint};
 use crate::error::{Code, Error, Result};
 use crate::journal::{self, Begin, Journal, Kind, Target};
 use crate::path::{RawPath, RelPath};
 use crate::plan::Plan;
-use crate::storage::{Body, Expected, Guard, Job, Stage, StageError};
+use crate::storage::{Body, Expected, Guard, Job, Stage, StageError, Version};
+
+/// A publication at its commit point.
+struct Ready {
+    journal: Journal,
+    /// The state that will stand.
+    state: String,
+    /// The version of the one that stands now.
+    old: Option<Version>,
+    unnamed: RelPath,
+}
+
+impl Ready {
+    fn job(&self) -> Job<'_> {
+        let bytes = self.state.as_bytes();
+        Job { path: &self.unnamed, expected: Some(Fingerprint::of(bytes)), body: Body::Bytes(bytes) }
+    }
+}
 
 impl Publication<'_> {
     /// Carries out `plan`.
-    pub(super) fn execute(&self, guard: &dyn Guard, plan: &Plan, read: ReadState, dirty: bool) -> Result<()> {
+    pub(super) fn execute(&self, guard: &dyn Guard, plan: &mut Plan, read: ReadState, dirty: bool) -> Result<()> {
         let stage = Stage((self.world.token)());
         let begun = self.begin(&stage, dirty);
         let name = journal::name(&begun.pipeline_id, &begun.destination_id);
-        let state = plan.state(&self.wanted, read.valid(), &begun.started_at);
-        // The old state is large, and has served.
-        let old = read.version;
-        drop(read.parsed);
-        let state = state.into_file().map_err(too_large)?;
         self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
-        let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
-        // The state is staged with the outputs. It never gets a name from there: the path is for messages.
-        let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
-        let mut jobs = self.jobs(plan);
-        jobs.push(Job {
-            path: &unnamed,
-            size: state.len() as u64,
-            sha256: target.sha256,
-            body: Body::Bytes(state.as_bytes()),
-        });
-        let staged = self.stage(guard, &stage, plan, &jobs).and_then(|()| {
-            let committing = begun.commit(plan.operations(), target);
-            self.target.check_writable(&touched(&committing.operations))?;
-            self.target.put_small(&name, &committing.to_file()?, Expected::Any).map(|()| committing)
-        });
-        match staged {
-            Ok(journal) => self.site().finish(guard, &name, &journal, &jobs, old.as_ref()),
+        match self.prepare(guard, &stage, plan, read, begun) {
+            Ok(ready) => {
+                let pages = self.pages(plan);
+                let makings = self.makings(plan, &pages);
+                let mut jobs = self.jobs(&makings, true);
+                jobs.push(ready.job());
+                self.site().finish(guard, &name, &ready.journal, &jobs, ready.old.as_ref())
+            }
             Err(error) => {
                 // The journal first: one that is past its commit point must never outlive its stage. What can't be
                 // removed now is removed by the next command; the first failure is the one to tell.
@@ -49,6 +51,60 @@ impl Publication<'_> {
                 Err(error)
             }
         }
+    }
+
+    /// All that happens before the commit point, and the commit point itself.
+    fn prepare(
+        &self,
+        guard: &dyn Guard,
+        stage: &Stage,
+        plan: &mut Plan,
+        read: ReadState,
+        begun: Journal,
+    ) -> Result<Ready> {
+        self.stage(stage, plan)?;
+        let state = plan.state(&self.wanted, read.valid(), &begun.started_at);
+        // The old state is large, and has served.
+        let old = read.version;
+        drop(read.parsed);
+        let state = state.into_file().map_err(too_large)?;
+        let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
+        // The state is staged with the outputs. It never gets a name from there: the path is for messages.
+        let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
+        let mut ready = Ready { journal: begun, state, old, unnamed };
+        for result in self.target.stage_all(stage, target.job, &[ready.job()], self.world.cancel) {
+            result.map_err(|(StageError::Place(error) | StageError::Source(error))| error)?;
+        }
+        self.target.flush_stage(stage, target.job + 1)?;
+        self.look_again(plan)?;
+        self.world.cancel.check()?;
+        guard.check()?;
+        ready.journal = ready.journal.commit(plan.operations(), target);
+        self.target.check_writable(&touched(&ready.journal.operations))?;
+        let name = journal::name(&ready.journal.pipeline_id, &ready.journal.destination_id);
+        self.target.put_small(&name, &ready.journal.to_file()?, Expected::Any)?;
+        Ok(ready)
+    }
+
+    /// Stages the outputs, and takes down what they are.
+    fn stage(&self, stage: &Stage, plan: &mut Plan) -> Result<()> {
+        self.target.open_stage(stage)?;
+        let pages = self.pages(plan);
+        let makings = self.makings(plan, &pages);
+        let staged = self.target.stage_all(stage, 0, &self.jobs(&makings, false), self.world.cancel);
+        self.world.cancel.check()?;
+        let mut results = Vec::with_capacity(staged.len());
+        for result in staged {
+            match result {
+                Ok(content) => results.push(Ok(content)),
+                Err(StageError::Source(error)) => results.push(Err(error)),
+                Err(StageError::Place(error)) => return Err(error),
+            }
+        }
+        let contents = self.whole(&makings, results)?;
+        drop(makings);
+        plan.made(contents);
+        self.check_unused(plan)
     }
 
     fn begin(&self, stage: &Stage, dirty: bool) -> Journal {
@@ -63,38 +119,6 @@ impl Publication<'_> {
             stage: &stage.0,
             dirty,
         })
-    }
-
-    fn jobs<'a>(&'a self, plan: &'a Plan) -> Vec<Job<'a>> {
-        let outputs = plan.outputs.iter().map(|planned| &planned.output);
-        outputs
-            .map(|output| Job {
-                path: &output.path,
-                size: output.size,
-                sha256: output.sha256,
-                body: Body::File(self.source, &output.source_path),
-            })
-            .collect()
-    }
-
-    /// All that happens before the commit point.
-    fn stage(&self, guard: &dyn Guard, stage: &Stage, plan: &Plan, jobs: &[Job<'_>]) -> Result<()> {
-        self.target.open_stage(stage)?;
-        let mut details = Vec::new();
-        let results = self.target.stage_all(stage, jobs, self.world.cancel);
-        self.world.cancel.check()?;
-        for (job, result) in jobs.iter().zip(results) {
-            match result {
-                Ok(()) => {}
-                Err(StageError::Place(error)) => return Err(error),
-                Err(StageError::Source(error)) => details.push(finding(job.path, error)),
-            }
-        }
-        invalid_bundle(details).map_or(Ok(()), Err)?;
-        self.target.flush_stage(stage, jobs.len())?;
-        self.look_again(plan)?;
-        self.world.cancel.check()?;
-        guard.check()
     }
 
     /// Names that should be free, looked at once more: staging may have taken its time.
@@ -115,7 +139,7 @@ impl Publication<'_> {
     }
 }
 
-/// A state that nobody could read again.
+/// The error of a state that nobody could read again.
 pub(super) fn too_large(fault: String) -> Error {
     Error::new(Code::Unsupported, fault).hint("publish to a destination of its own, or fewer files")
 }

@@ -6,6 +6,7 @@
 mod commit;
 mod delete;
 mod execute;
+mod make;
 mod recover;
 mod site;
 
@@ -103,15 +104,17 @@ impl Publication<'_> {
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let plan = self.plan(&decision, &read, &[])?;
-        self.execute(guard, &plan, read, dirty)?;
+        let mut plan = self.plan(&decision, &read, &[])?;
+        self.execute(guard, &mut plan, read, dirty)?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
 
     /// Nothing is to be done; but what is there may have been made by another configuration.
     fn skipped(&self, decision: Decision, read: &ReadState, warnings: &mut Vec<Warning>) -> Published {
         if let (Action::SkipSame, Some(state)) = (decision.action, read.valid()) {
-            let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
+            // Where outputs collide a run that publishes says so.
+            let outputs =
+                transform::outputs(self.wanted.manifest, self.wanted.destination, self.at).unwrap_or_default();
             if let Some(difference) = plan::difference(&self.wanted, &outputs, state) {
                 let message = format!("{}: {difference}: publish it again with --republish", self.target.describe());
                 warnings.push(Warning::new(Code::OutputsDiffer, message));
@@ -121,7 +124,7 @@ impl Publication<'_> {
     }
 
     fn plan(&self, decision: &Decision, read: &ReadState, in_progress: &[RelPath]) -> Result<Plan> {
-        let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at);
+        let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at)?;
         let planned = plan::paths(&outputs);
         let sight = Sight { state: read.valid(), in_progress, planned: &planned, keep: self.wanted.force };
         let mut survey = Survey::new(self.target.describe(), sight);
@@ -168,6 +171,10 @@ fn not_a_place(error: Error) -> Error {
 pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
     let first = details.first()?;
     let more = if details.len() > 1 { format!(" (and {} more)", details.len() - 1) } else { String::new() };
+    if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
+        let hint = "mend the file, or leave it out of the transform's match";
+        return Some(Error::new(Code::InvalidMarkdown, format!("{}{more}", first.message)).hint(hint).detail(details));
+    }
     let hint = if details.iter().any(|detail| detail.code == Code::PermissionDenied) {
         "check the owner and mode of the bundle's files"
     } else {

@@ -145,8 +145,8 @@ impl From<&Planned> for OutputLine {
             source_path: output.source_path.to_string(),
             transform: output.transform.map(ToOwned::to_owned),
             url: output.url.clone(),
-            sha256: output.sha256,
-            size: output.size,
+            sha256: output.content.sha256,
+            size: output.content.size,
         }
     }
 }
@@ -174,7 +174,7 @@ impl DestinationRecord {
         self.takeover = published.decision.takeover.map(|reason| Takeover { mode: takeover_mode, reason });
         if let Some(plan) = &published.plan {
             self.take_plan(plan);
-            self.bytes_written = if only_looked { 0 } else { plan.outputs.iter().map(|p| p.output.size).sum() };
+            self.bytes_written = if only_looked { 0 } else { plan.outputs.iter().map(|p| p.output.content.size).sum() };
         }
     }
 

@@ -6,12 +6,12 @@
 mod local;
 
 use std::fmt;
-use std::io::Read;
+use std::io::{Cursor, Read};
 use std::time::Duration;
 
 pub use local::Local;
 
-use crate::digest::Digest;
+use crate::digest::Fingerprint;
 pub use crate::entry::{Entry, Kind, Modes};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
@@ -58,6 +58,14 @@ pub enum Body<'a> {
     File(&'a dyn Storage, &'a RelPath),
     /// Bytes made here.
     Bytes(&'a [u8]),
+    /// Bytes that are made when they are needed, the same each time.
+    Made(&'a dyn Make),
+}
+
+/// Makes the bytes of an output.
+pub trait Make: Sync {
+    /// The bytes. An error is one of the source's side.
+    fn make(&self) -> Result<Vec<u8>>;
 }
 
 impl<'a> Body<'a> {
@@ -66,6 +74,10 @@ impl<'a> Body<'a> {
         match *self {
             Body::File(storage, path) => storage.read(path),
             Body::Bytes(bytes) => Ok(Opened { size: bytes.len() as u64, body: Box::new(bytes) }),
+            Body::Made(make) => {
+                let bytes = make.make()?;
+                Ok(Opened { size: bytes.len() as u64, body: Box::new(Cursor::new(bytes)) })
+            }
         }
     }
 }
@@ -75,10 +87,8 @@ impl<'a> Body<'a> {
 pub struct Job<'a> {
     /// The path it will have.
     pub path: &'a RelPath,
-    /// The size it must have.
-    pub size: u64,
-    /// The SHA-256 it must have.
-    pub sha256: Digest,
+    /// What its bytes must be; `None` where that is known only once they are made.
+    pub expected: Option<Fingerprint>,
     /// Its bytes.
     pub body: Body<'a>,
 }
@@ -229,10 +239,16 @@ pub trait Storage: Send + Sync {
     /// Opens a new stage.
     fn open_stage(&self, stage: &Stage) -> Result<()>;
 
-    /// Stages every job while checking its size and SHA-256, and says for each how it went: on the source's side
-    /// `size_mismatch`, `digest_mismatch` and what reading gave. After a signal what is left is `interrupted`. One
-    /// result in all stands for a stage that can't be written to.
-    fn stage_all(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>>;
+    /// Stages every job while checking its size and SHA-256, and says for each what it is, or what went wrong: on the
+    /// source's side `size_mismatch`, `digest_mismatch` and what reading gave. The jobs are numbered from `first`. After a
+    /// signal what is left is `interrupted`. One result in all stands for a stage that can't be written to.
+    fn stage_all(
+        &self,
+        stage: &Stage,
+        first: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<std::result::Result<Fingerprint, StageError>>;
 
     /// Makes what was staged durable.
     fn flush_stage(&self, stage: &Stage, jobs: usize) -> Result<()>;
@@ -277,15 +293,13 @@ impl fmt::Debug for dyn Storage {
 }
 
 /// The error of an output whose bytes are not what was promised.
-pub(crate) fn mismatch(path: &RelPath, want: (u64, &Digest), got: (u64, &Digest)) -> Result<()> {
-    if got.0 != want.0 {
-        return Err(size_mismatch(path, want.0, got.0));
+pub(crate) fn mismatch(path: &RelPath, want: &Fingerprint, got: &Fingerprint) -> Result<()> {
+    if got.size != want.size {
+        return Err(size_mismatch(path, want.size, got.size));
     }
-    if got.1 != want.1 {
-        return Err(Error::new(
-            Code::DigestMismatch,
-            format!("{path}: the SHA-256 is {}, the manifest says {}", got.1, want.1),
-        ));
+    if got.sha256 != want.sha256 {
+        let message = format!("{path}: the SHA-256 is {}, the manifest says {}", got.sha256, want.sha256);
+        return Err(Error::new(Code::DigestMismatch, message));
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(super) fn primary<'a>(links: &Links, outputs: &'a [Output]) -> Option<&'a Ou
 mod tests {
     use super::*;
     use crate::config::Pattern;
-    use crate::digest::Digest;
+    use crate::digest::Fingerprint;
     use crate::state::OutputKind;
 
     fn links(base_url: Option<&str>, primary: &[&str]) -> Links {
@@ -74,8 +74,7 @@ mod tests {
             source_path: RelPath::parse(path).unwrap(),
             transform: None,
             url: None,
-            sha256: Digest::of(b""),
-            size: 0,
+            content: Fingerprint::of(b""),
         };
         let outputs: Vec<Output> = paths.iter().map(output).collect();
         primary(&links(None, patterns), &outputs).map(|output| output.path.to_string())

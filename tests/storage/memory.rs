@@ -6,7 +6,7 @@ use std::io::{Cursor, Read};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
-use distributor::digest::Digest;
+use distributor::digest::{Digest, Fingerprint};
 use distributor::entry::{Entry, Kind};
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
@@ -80,7 +80,7 @@ impl Memory {
         let mut bytes = Vec::new();
         job.body.open()?.body.read_to_end(&mut bytes).map_err(|error| Error::io(job.path, &error))?;
         // A server refuses other bytes than the digest says.
-        if Digest::of(&bytes) != job.sha256 {
+        if job.expected != Some(Fingerprint::of(&bytes)) {
             return Err(Error::new(Code::DigestMismatch, format!("{}: other bytes than promised", job.path)));
         }
         let mut store = self.store();
@@ -245,14 +245,29 @@ impl Storage for Memory {
         Ok(())
     }
 
-    fn stage_all(&self, _: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>> {
+    fn stage_all(
+        &self,
+        _: &Stage,
+        _: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<std::result::Result<Fingerprint, StageError>> {
         let one = |job: &Job<'_>| {
             cancel.check().map_err(StageError::Place)?;
-            let size = job.body.open().map_err(StageError::Source)?.size;
-            if size == job.size {
-                return Ok(());
+            let mut opened = job.body.open().map_err(StageError::Source)?;
+            match job.expected {
+                Some(expected) if expected.size == opened.size => Ok(expected),
+                Some(_) => {
+                    let message = format!("{}: {} bytes", job.path, opened.size);
+                    Err(StageError::Source(Error::new(Code::SizeMismatch, message)))
+                }
+                None => {
+                    let mut bytes = Vec::new();
+                    let read = opened.body.read_to_end(&mut bytes);
+                    read.map_err(|error| StageError::Source(Error::io(job.path, &error)))?;
+                    Ok(Fingerprint::of(&bytes))
+                }
             }
-            Err(StageError::Source(Error::new(Code::SizeMismatch, format!("{}: {size} bytes", job.path))))
         };
         jobs.iter().map(one).collect()
     }

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use distributor::digest::Fingerprint;
 use distributor::entry::Entry;
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
@@ -144,17 +145,25 @@ impl Storage for Mortal {
     fn open_stage(&self, stage: &Stage) -> Result<()> {
         self.fate.call("open_stage", || self.inner.open_stage(stage))
     }
-    fn stage_all(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>> {
+    fn stage_all(
+        &self,
+        stage: &Stage,
+        first: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<std::result::Result<Fingerprint, StageError>> {
+        let fill = |what: &str, jobs| self.fate.call(what, || Ok(self.inner.stage_all(stage, first, jobs, cancel)));
         // Some of the jobs done and others not is what a kill in the middle leaves.
-        let half = jobs.len() / 2;
-        let begun = self.fate.call("stage_all half", || Ok(self.inner.stage_all(stage, &jobs[..half], cancel)));
-        if let Err(error) = begun {
-            return vec![Err(StageError::Place(error))];
+        if jobs.len() > 1 {
+            if let Err(error) = fill("stage_all half", &jobs[..jobs.len() / 2]) {
+                return vec![Err(StageError::Place(error))];
+            }
+            let _ = self.inner.sweep_stages(&[]);
+            if let Err(error) = self.inner.open_stage(stage) {
+                return vec![Err(StageError::Place(error))];
+            }
         }
-        let _ = self.inner.sweep_stages(&[]);
-        let whole = self.inner.open_stage(stage);
-        let whole = whole.and_then(|()| self.fate.call("stage_all", || Ok(self.inner.stage_all(stage, jobs, cancel))));
-        whole.unwrap_or_else(|error| vec![Err(StageError::Place(error))])
+        fill("stage_all", jobs).unwrap_or_else(|error| vec![Err(StageError::Place(error))])
     }
     fn flush_stage(&self, stage: &Stage, jobs: usize) -> Result<()> {
         self.fate.call("flush_stage", || self.inner.flush_stage(stage, jobs))

@@ -18,6 +18,7 @@ use parents::Parents;
 use super::{
     Above, Commit, Entry, Expected, Guard, Job, Met, Modes, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
+use crate::digest::Fingerprint;
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::{LOCK, STAGE_PREFIX};
@@ -263,8 +264,14 @@ impl Storage for Local {
         self.new_stage(stage)
     }
 
-    fn stage_all(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<std::result::Result<(), StageError>> {
-        self.fill_stage(stage, jobs, cancel)
+    fn stage_all(
+        &self,
+        stage: &Stage,
+        first: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<std::result::Result<Fingerprint, StageError>> {
+        self.fill_stage(stage, first, jobs, cancel)
     }
 
     fn flush_stage(&self, stage: &Stage, jobs: usize) -> Result<()> {

@@ -4,14 +4,14 @@ use std::io::{self, Read, Write};
 
 use super::dir::Dir;
 use super::{FEW, Local, Parents};
-use crate::digest::pass;
+use crate::digest::{Fingerprint, pass};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::pool;
 use crate::storage::StageError::{Place, Source};
 use crate::storage::{Commit, Job, Stage, StageError, mismatch, size_mismatch};
 
-type StageResult = std::result::Result<(), StageError>;
+type StageResult = std::result::Result<Fingerprint, StageError>;
 
 /// How many staged files share a directory.
 const SHARD: usize = 256;
@@ -38,12 +38,18 @@ impl Local {
         }
     }
 
-    pub(super) fn fill_stage(&self, stage: &Stage, jobs: &[Job<'_>], cancel: &Cancel) -> Vec<StageResult> {
-        let dir = match self.sharded(stage, jobs.len()) {
+    pub(super) fn fill_stage(
+        &self,
+        stage: &Stage,
+        first: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<StageResult> {
+        let dir = match self.sharded(stage, first + jobs.len()) {
             Ok(dir) => dir,
             Err(error) => return vec![Err(Place(error))],
         };
-        let numbered: Vec<(usize, &Job<'_>)> = jobs.iter().enumerate().collect();
+        let numbered: Vec<(usize, &Job<'_>)> = (first..).zip(jobs).collect();
         pool::map(pool::cores(), &numbered, |(at, job)| {
             cancel.check().map_err(Place)?;
             self.fill_one(&dir, *at, job, cancel)
@@ -61,21 +67,23 @@ impl Local {
 
     fn fill_one(&self, stage: &Dir, at: usize, job: &Job<'_>, cancel: &Cancel) -> StageResult {
         let mut opened = job.body.open().map_err(Source)?;
-        if opened.size != job.size {
-            return Err(Source(size_mismatch(job.path, job.size, opened.size)));
+        let size = job.expected.map_or(opened.size, |expected| expected.size);
+        if opened.size != size {
+            return Err(Source(size_mismatch(job.path, size, opened.size)));
         }
         let fail = |error: io::Error| Place(self.fail(job.path, &error));
         let mut file = stage.create(&format!("{}/{at}", shard_of(at)), self.modes.file).map_err(fail)?;
         // Reading and writing share one pass; which of the two failed is kept aside.
         let mut written = Ok(());
-        let passed = pass(&mut opened.body, job.size, |bytes| {
+        let passed = pass(&mut opened.body, size, |bytes| {
             let _ = cancel.go_on(bytes.len());
             written = cancel.check().map_err(Place).and_then(|()| file.write_all(bytes).map_err(fail));
             written.as_ref().map_or_else(|_| Err(io::ErrorKind::Other.into()), |()| Ok(()))
         });
         written?;
-        let (size, sha256) = passed.map_err(|error| Source(Error::io(job.path, &error)))?;
-        mismatch(job.path, (job.size, &job.sha256), (size, &sha256)).map_err(Source)
+        let got = passed.map_err(|error| Source(Error::io(job.path, &error)))?;
+        job.expected.map_or(Ok(()), |expected| mismatch(job.path, &expected, &got)).map_err(Source)?;
+        Ok(got)
     }
 
     pub(super) fn sync_stage(&self, stage: &Stage, jobs: usize) -> Result<()> {

@@ -8,7 +8,7 @@ mod staging;
 
 use std::path::{Path, PathBuf};
 
-use distributor::digest::Digest;
+use distributor::digest::Fingerprint;
 use distributor::entry::Kind;
 use distributor::error::{Code, Error, Result};
 use distributor::host::Cancel;
@@ -152,7 +152,7 @@ impl Load {
     /// Opens the stage, fills and flushes it.
     fn stage(&self, storage: &dyn Storage) {
         storage.open_stage(&self.stage).unwrap();
-        let results = storage.stage_all(&self.stage, &self.jobs(), &Cancel::default());
+        let results = storage.stage_all(&self.stage, 0, &self.jobs(), &Cancel::default());
         assert_eq!(results.len(), self.outputs.len());
         for result in results {
             result.unwrap();
@@ -169,10 +169,10 @@ impl Load {
 }
 
 fn job<'a>(path: &'a RelPath, bytes: &'a [u8]) -> Job<'a> {
-    Job { path, size: bytes.len() as u64, sha256: Digest::of(bytes), body: Body::Bytes(bytes) }
+    Job { path, expected: Some(Fingerprint::of(bytes)), body: Body::Bytes(bytes) }
 }
 
-fn source_code(result: std::result::Result<(), StageError>) -> Code {
+fn source_code(result: std::result::Result<Fingerprint, StageError>) -> Code {
     match result {
         Err(StageError::Source(error)) => error.code,
         other => panic!("{other:?}"),

@@ -1,8 +1,9 @@
 //! Stages, commits, removals.
 
-use distributor::digest::Digest;
+use distributor::digest::{Digest, Fingerprint};
+use distributor::error::Error;
 use distributor::names::STAGE_PREFIX;
-use distributor::storage::{Body, Job, Recovery, Scope, Stage, StageError};
+use distributor::storage::{Body, Job, Make, Recovery, Scope, Stage, StageError};
 
 use super::{Bench, Cancel, Code, Load, code, each, files, job, rel, remove, remove_dirs, source_code};
 
@@ -109,7 +110,7 @@ fn what_the_source_gives_is_checked_while_it_is_staged() {
         let source = bench.below("in");
         let [good, none, path] = ["good", "none", "p"].map(rel);
         let sha256 = Digest::of(b"abc");
-        let of = |body, size, sha256| Job { path: &path, size, sha256, body };
+        let of = |body, size, sha256| Job { path: &path, expected: Some(Fingerprint { size, sha256 }), body };
         let from = |path| Body::File(source.as_ref(), path);
         let stage = Stage("1".to_owned());
         let out = bench.below("out");
@@ -121,14 +122,14 @@ fn what_the_source_gives_is_checked_while_it_is_staged() {
             of(from(&none), 3, sha256),
             of(from(&good), 2, sha256),
         ];
-        let results = out.stage_all(&stage, &jobs, &Cancel::default());
+        let results = out.stage_all(&stage, 0, &jobs, &Cancel::default());
         let codes: Vec<_> = results.into_iter().map(|r| if r.is_ok() { None } else { Some(source_code(r)) }).collect();
         assert_eq!(codes, [None, Some(Code::SizeMismatch), Some(Code::NotFound), Some(Code::SizeMismatch)]);
         // Where nothing is staged the digest is looked at when it is committed.
         let wrong = [of(from(&good), 3, Digest::of(b"abd"))];
         let stage = Stage("2".to_owned());
         out.open_stage(&stage).unwrap();
-        let result = out.stage_all(&stage, &wrong, &Cancel::default()).remove(0);
+        let result = out.stage_all(&stage, 0, &wrong, &Cancel::default()).remove(0);
         let commit = distributor::storage::Commit { job: 0, path: &path, replace: false };
         if bench.storage.recovery() == Recovery::Redo {
             assert_eq!(source_code(result), Code::DigestMismatch);
@@ -140,12 +141,44 @@ fn what_the_source_gives_is_checked_while_it_is_staged() {
 }
 
 #[test]
+fn what_is_made_is_known_once_it_is_staged() {
+    struct Shout(&'static str);
+    impl Make for Shout {
+        fn make(&self) -> distributor::error::Result<Vec<u8>> {
+            match self.0 {
+                "" => Err(Error::new(Code::InvalidMarkdown, "nothing to shout")),
+                text => Ok(text.to_uppercase().into_bytes()),
+            }
+        }
+    }
+    each(|bench| {
+        let (paths, stage) = (["a", "b", "c"].map(rel), Stage("1".to_owned()));
+        let made = [Shout("one"), Shout(""), Shout("three")];
+        let mut jobs: Vec<Job<'_>> =
+            paths.iter().zip(&made).map(|(path, make)| Job { path, expected: None, body: Body::Made(make) }).collect();
+        bench.storage.open_stage(&stage).unwrap();
+        let mut results = bench.storage.stage_all(&stage, 5, &jobs, &Cancel::default());
+        assert_eq!(results.remove(0).unwrap(), Fingerprint::of(b"ONE"));
+        assert_eq!(source_code(results.remove(0)), Code::InvalidMarkdown);
+        assert_eq!(results.remove(0).unwrap(), Fingerprint::of(b"THREE"));
+        if bench.storage.recovery() == Recovery::Redo {
+            assert_eq!(bench.storage.staged(&stage, 7, 99).unwrap().unwrap(), b"THREE", "numbered from the first");
+        }
+        jobs[0].expected = Some(Fingerprint::of(b"ONE"));
+        let all: Vec<Job<'_>> = std::iter::repeat_n(jobs[0], 6).collect();
+        let commit = distributor::storage::Commit { job: 5, path: &paths[0], replace: false };
+        bench.storage.commit_all(&stage, &all, &[commit]).unwrap();
+        assert_eq!(bench.bytes("a").unwrap(), b"ONE");
+    });
+}
+
+#[test]
 fn a_signal_ends_staging() {
     each(|bench| {
         let (load, cancel) = (Load::new("1", THREE), Cancel::default());
         cancel.raise(15);
         bench.storage.open_stage(&load.stage).unwrap();
-        let results = bench.storage.stage_all(&load.stage, &load.jobs(), &cancel);
+        let results = bench.storage.stage_all(&load.stage, 0, &load.jobs(), &cancel);
         assert_eq!(results.len(), 3);
         for result in results {
             assert!(matches!(&result, Err(StageError::Place(error)) if error.code == Code::Interrupted), "{result:?}");
@@ -163,7 +196,7 @@ fn a_stage_of_many_outputs_holds_them_all() {
         let jobs: Vec<Job<'_>> = paths.iter().map(|path| job(path, path.as_str().as_bytes())).collect();
         let stage = Stage("1".to_owned());
         bench.storage.open_stage(&stage).unwrap();
-        assert!(bench.storage.stage_all(&stage, &jobs, &Cancel::default()).iter().all(Result::is_ok));
+        assert!(bench.storage.stage_all(&stage, 0, &jobs, &Cancel::default()).iter().all(Result::is_ok));
         bench.storage.flush_stage(&stage, jobs.len()).unwrap();
         let commit = |(job, path)| distributor::storage::Commit { job, path, replace: false };
         let commits: Vec<_> = paths.iter().enumerate().map(commit).collect();
