@@ -1,6 +1,7 @@
 //! The outputs that a destination gets from a bundle. Pure: what they are called, not where they go.
 
 mod links;
+pub mod markdown;
 
 use crate::bundle::Manifest;
 use crate::config::Destination;
