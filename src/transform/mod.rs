@@ -1,7 +1,7 @@
 //! The outputs that a destination gets from a bundle. Pure: what they are called and what is in them, not where they go.
 
 mod links;
-mod markdown;
+pub mod markdown;
 mod outputs;
 
 pub use outputs::{Output, Outputs, Pages, outputs, unused};

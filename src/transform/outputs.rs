@@ -178,7 +178,7 @@ impl<'a> Pages<'a> {
             output_of: &|path| self.made.get(path).copied(),
         };
         markdown::render(source, &page).map_err(|wrong| {
-            let message = format!("{}: not UTF-8 at byte {}", output.source_path, wrong.at);
+            let message = format!("{}: not UTF-8 at byte {}", output.source_path, wrong.offset);
             Error::new(Code::InvalidMarkdown, message).hint("save it as UTF-8, or leave it out of the transform")
         })
     }

@@ -1,0 +1,9 @@
+//! The pages that `markdown_to_html` makes: against the CommonMark specification, against hostile input, in a browser.
+// clippy.toml lets tests unwrap, but not the helpers that they share.
+#![allow(clippy::unwrap_used)]
+
+mod commonmark;
+mod hostile;
+mod scene;
+mod tree;
+mod vet;
