@@ -40,7 +40,12 @@ impl Publication<'_> {
             self.target.put_small(&name, &committing.to_file()?, Expected::Any).map(|()| committing)
         });
         match staged {
-            Ok(journal) => self.site().finish(guard, &name, &journal, &jobs, old.as_ref()),
+            Ok(journal) => {
+                self.site().finish(guard, &journal, &jobs, old.as_ref())?;
+                // The publication counts. What can't be cleared away now is cleared away by the next command.
+                let _ = self.site().settle(&name, &journal);
+                Ok(())
+            }
             Err(error) => {
                 // The journal first: one that is past its commit point must never outlive its stage. What can't be
                 // removed now is removed by the next command; the first failure is the one to tell.
