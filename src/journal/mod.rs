@@ -3,6 +3,8 @@
 
 mod recover;
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 pub use recover::{Cure, cure};
@@ -184,6 +186,18 @@ impl Journal {
     #[must_use]
     pub fn commit(self, operations: Vec<Operation>, target: Target) -> Journal {
         Journal { phase: Phase::Committing, operations, target: Some(target), ..self }
+    }
+
+    /// The same with every directory that its outputs need among those that it makes: since it was planned some may have
+    /// been removed.
+    #[must_use]
+    pub fn with_directories(mut self) -> Journal {
+        let is_output =
+            |operation: &Operation| matches!(operation, Operation::Create { .. } | Operation::Replace { .. });
+        let Some(at) = self.operations.iter().position(is_output) else { return self };
+        let needed: BTreeSet<String> = self.written().flat_map(RelPath::ancestors).map(ToOwned::to_owned).collect();
+        self.operations.splice(at..at, needed.into_iter().map(|path| Operation::MakeDir { path }));
+        self
     }
 
     /// A journal of deletes: nothing is staged for them, and what they leave is known once they are done.

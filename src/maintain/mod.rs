@@ -50,11 +50,11 @@ impl Upkeep<'_> {
     /// Looks, without a lock.
     fn look<T>(&self, warnings: &mut Vec<Warning>, work: impl FnOnce(&Held) -> Result<T>) -> Result<T> {
         let own = journal::name(self.pipeline_id, &self.destination.id);
-        let Foreseen { read, ours, coming, dirty } = self.site.foresee(&own, warnings)?;
+        let Foreseen { read, unsettled, coming, dirty } = self.site.foresee(&own, warnings)?;
         if dirty {
             return Err(self.unfinished());
         }
-        work(&Held { ours, coming, ..self.hold(read)? })
+        work(&Held { ours: unsettled.ours, coming, ..self.hold(read)? })
     }
 
     /// Works under the lock, once what was cut short is finished. Where there is nothing to look after nothing is locked.

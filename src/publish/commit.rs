@@ -20,7 +20,6 @@ impl Site<'_> {
     pub(super) fn finish(
         &self,
         guard: &dyn Guard,
-        name: &str,
         journal: &Journal,
         jobs: &[Job<'_>],
         old: Option<&Version>,
@@ -31,10 +30,14 @@ impl Site<'_> {
             // What is new goes again; what was overwritten stays, and the journal marks it.
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }
-        finished.map_err(half_done)?;
-        // The publication counts. What can't be cleared away now is cleared away by the next command.
-        let _ = self.target.close_stage(&stage).and_then(|()| self.target.remove_small(name));
-        Ok(())
+        finished.map_err(half_done)
+    }
+
+    /// Clears away what is left of a publication that counts. The stage first: while the journal stands, what is left of
+    /// the stage is known to somebody.
+    pub(super) fn settle(&self, name: &str, journal: &Journal) -> Result<()> {
+        self.target.close_stage(&Stage(journal.stage.clone()))?;
+        self.target.remove_small(name)
     }
 
     fn carry_out(
@@ -63,8 +66,8 @@ impl Site<'_> {
         self.target.put_small(STATE, &bytes, Expected::Version(old))
     }
 
-    /// The operations that may still have to be done. Once the first output has its name all before it is done, and
-    /// must not be done again: what it removes may by now be that output, where case does not count.
+    /// The operations that may still have to be done. Once the first output has its name all that is removed before it
+    /// is gone, and must not be removed again: by now it may be that output, where case does not count.
     fn open_operations<'a>(&self, stage: &Stage, journal: &'a Journal) -> Result<&'a [Operation]> {
         let operations = journal.operations.as_slice();
         let first = operations.iter().enumerate().find_map(|(at, operation)| match operation {
@@ -74,7 +77,8 @@ impl Site<'_> {
         match first {
             Some((at, job)) if self.target.recovery() == Recovery::Redo => {
                 let waits = self.target.staged(stage, job, 0)?.is_some();
-                Ok(if waits { operations } else { &operations[at..] })
+                let made = operations[..at].iter().position(|operation| kind(operation) == MAKE_DIR).unwrap_or(at);
+                Ok(if waits { operations } else { &operations[made..] })
             }
             _ => Ok(operations),
         }
@@ -138,12 +142,14 @@ fn half_done(error: Error) -> Error {
     Error { message: format!("{}, and the destination is half-published", error.message), ..error }.hint(hint)
 }
 
+const MAKE_DIR: u8 = 2;
+
 /// Operations of one kind are done together, in their order.
 fn kind(operation: &Operation) -> u8 {
     match operation {
         Operation::Remove { .. } => 0,
         Operation::RemoveDir { .. } => 1,
-        Operation::MakeDir { .. } => 2,
+        Operation::MakeDir { .. } => MAKE_DIR,
         Operation::Create { .. } | Operation::Replace { .. } => 3,
     }
 }

@@ -41,7 +41,10 @@ impl Publication<'_> {
                 let makings = self.makings(plan, &pages);
                 let mut jobs = self.jobs(&makings, true);
                 jobs.push(ready.job());
-                self.site().finish(guard, &name, &ready.journal, &jobs, ready.old.as_ref())
+                self.site().finish(guard, &ready.journal, &jobs, ready.old.as_ref())?;
+                // The publication counts. What can't be cleared away now is cleared away by the next command.
+                let _ = self.site().settle(&name, &ready.journal);
+                Ok(())
             }
             Err(error) => {
                 // The journal first: one that is past its commit point must never outlive its stage. What can't be

@@ -11,12 +11,12 @@ mod recover;
 mod site;
 
 pub use delete::Deletes;
-pub use site::{Foreseen, ReadState, Site, World};
+pub use site::{Foreseen, ReadState, Site, Unsettled, World};
 
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::journal;
 use crate::names::STATE;
-use crate::path::{BundlePath, RelPath};
+use crate::path::BundlePath;
 use crate::plan::{self, Action, Decision, Plan, Sight, Survey, Wanted, decide};
 use crate::state::{self, OutputRecord, State};
 use crate::storage::{Above, Guard, Scope, Storage};
@@ -57,12 +57,12 @@ impl Publication<'_> {
 
     fn without_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
         let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
-        let Foreseen { read, ours, dirty, .. } = self.site().foresee(&journal, warnings)?;
+        let Foreseen { read, unsettled, dirty, .. } = self.site().foresee(&journal, warnings)?;
         let decision = decide(&Wanted { dirty, ..self.wanted }, read.parsed.as_ref())?;
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let plan = self.plan(&decision, &read, &ours)?;
+        let plan = self.plan(&decision, &read, &unsettled)?;
         let state = plan.state(&self.wanted, read.valid(), &(self.world.now)());
         drop(read);
         state.into_file().map_err(execute::too_large)?;
@@ -86,7 +86,7 @@ impl Publication<'_> {
             // Not even a lock file goes into a directory that is somebody else's; it is, unless another publication was
             // seen half-way, which has left its traces or its state by now.
             if decision.action == Action::PublishNew
-                && let Err(error) = self.plan(&decision, &read, &[])
+                && let Err(error) = self.plan(&decision, &read, &Unsettled::default())
                 && !self.target.disturbed(&journal)?
                 && self.target.get_small(STATE, 0)?.is_none()
             {
@@ -104,7 +104,7 @@ impl Publication<'_> {
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let mut plan = self.plan(&decision, &read, &[])?;
+        let mut plan = self.plan(&decision, &read, &Unsettled::default())?;
         self.execute(guard, &mut plan, read, dirty)?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
@@ -123,14 +123,17 @@ impl Publication<'_> {
         Published { decision, plan: None }
     }
 
-    fn plan(&self, decision: &Decision, read: &ReadState, in_progress: &[RelPath]) -> Result<Plan> {
+    fn plan(&self, decision: &Decision, read: &ReadState, unsettled: &Unsettled) -> Result<Plan> {
         let outputs = transform::outputs(self.wanted.manifest, self.wanted.destination, self.at)?;
         let planned = plan::paths(&outputs);
-        let sight = Sight { state: read.valid(), in_progress, planned: &planned, keep: self.wanted.force };
+        let sight =
+            Sight { state: read.valid(), in_progress: &unsettled.ours, planned: &planned, keep: self.wanted.force };
         let mut survey = Survey::new(self.target.describe(), sight);
         self.target.list(Scope::Destination, &mut |entry| {
             self.world.cancel.check()?;
-            survey.see(entry);
+            if !unsettled.goes(&entry) {
+                survey.see(entry);
+            }
             Ok(())
         })?;
         let plan = plan::plan(&self.wanted, decision.clone(), outputs, read.valid(), &survey)?;

@@ -27,10 +27,15 @@ impl Site<'_> {
                     warnings.push(self.recovered(&journal));
                 }
                 (Cure::Finish, Recovery::Redo) => {
-                    self.finish(guard, &name, &journal, &[], state.as_ref().map(|small| &small.version))?;
+                    let whole = journal.clone().with_directories();
+                    self.finish(guard, &whole, &[], state.as_ref().map(|small| &small.version))?;
+                    // Once another state stands, a journal that stayed would tell to publish this one again.
+                    self.settle(&name, &journal)?;
                     warnings.push(self.recovered(&journal));
                 }
-                (_, Recovery::Redo) => self.clear(&name, &journal, cure)?,
+                (Cure::Settle, Recovery::Redo) => self.settle(&name, &journal)?,
+                // The stage of a publication that was not committed is swept.
+                (Cure::Discard, Recovery::Redo) => self.target.remove_small(&name)?,
                 (_, Recovery::DirtyMark) => dirty |= self.mark(&name, &journal, cure)? && own == Some(name.as_str()),
             }
         }
@@ -56,15 +61,6 @@ impl Site<'_> {
         });
         let stage = Stage(journal.stage.clone());
         last.map_or(Ok(false), |job| Ok(self.target.staged(&stage, job, 0)?.is_some()))
-    }
-
-    /// What was published whole, or not at all. The stage first: while the journal stands, what is left of the stage is
-    /// known to somebody.
-    fn clear(&self, name: &str, journal: &Journal, cure: Cure) -> Result<()> {
-        if cure == Cure::Settle {
-            self.target.close_stage(&Stage(journal.stage.clone()))?;
-        }
-        self.target.remove_small(name)
     }
 
     /// Whether the journal stays, because only its owner's next publication can finish what it tells of.

@@ -1,6 +1,6 @@
 //! A place that a command works on: its lock, its state, and what others left there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::error::{Code, Error, Result, Warning};
@@ -9,7 +9,7 @@ use crate::journal::{self, Journal, Phase};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{RESERVED, RawPath, RelPath};
 use crate::state::{self, State};
-use crate::storage::{Guard, Stage, Storage, Version};
+use crate::storage::{Entry, Guard, Kind, Recovery, Stage, Storage, Version};
 use crate::timestamp::Timestamp;
 
 /// After how long it is said that a lock is waited for.
@@ -55,13 +55,43 @@ impl ReadState {
     }
 }
 
+/// What a command that goes on, or was cut short, is still to change.
+#[derive(Default)]
+pub struct Unsettled {
+    /// Paths that are ours, recorded or not.
+    pub ours: Vec<RelPath>,
+    /// What will be gone, with whether an output takes its place.
+    gone: BTreeMap<RawPath, bool>,
+}
+
+impl Unsettled {
+    /// It will be finished.
+    fn finish(&mut self, journal: &Journal) {
+        self.gone.extend(journal.removed().map(|path| (path.clone(), false)));
+        for path in journal.written() {
+            self.gone.entry(path.into()).and_modify(|comes| *comes = true);
+            self.ours.push(path.clone());
+        }
+    }
+
+    /// What it created will be taken back.
+    fn take_back(&mut self, journal: &Journal) {
+        self.gone.extend(journal.created().map(|path| (path.into(), false)));
+    }
+
+    /// Whether an entry will be gone. A file where an output comes is that output.
+    pub(super) fn goes(&self, entry: &Entry) -> bool {
+        self.gone.get(&entry.raw).is_some_and(|comes| !comes || entry.kind != Kind::File)
+    }
+}
+
 /// What a command that takes no lock sees.
 pub struct Foreseen {
     /// The state as it will be.
     pub read: ReadState,
-    /// Paths that are ours, recorded there or not.
-    pub ours: Vec<RelPath>,
-    /// Those of them that will be written.
+    /// What of it is not done yet.
+    pub unsettled: Unsettled,
+    /// The paths that will be written.
     pub coming: BTreeSet<RelPath>,
     /// Whether only the owner's next publication can make the state true again.
     pub dirty: bool,
@@ -115,25 +145,30 @@ impl Site<'_> {
     /// What will be here once what was cut short is finished. `own` is the journal of who looks.
     pub fn foresee(&self, own: &str, warnings: &mut Vec<Warning>) -> Result<Foreseen> {
         let mut read = self.read_state()?;
-        let (mut ours, mut coming, mut dirty) = (Vec::new(), BTreeSet::new(), false);
+        let (mut unsettled, mut coming, mut dirty) = (Unsettled::default(), BTreeSet::new(), false);
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
-            ours.extend(journal.written().cloned());
             dirty |= !busy && own == name && self.is_mark(&journal)?;
             if busy {
                 let message = format!("{}: another command is at work here", self.target.describe());
                 warnings.push(Warning::new(Code::PublicationInProgress, message));
+                unsettled.finish(&journal);
             } else if journal.phase == Phase::Committing {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
                 warnings.push(Warning::new(Code::RecoveryPending, message));
-                ours.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
-                coming.extend(journal.written().cloned());
+                unsettled.ours.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
+                if self.target.recovery() == Recovery::Redo || journal.kind == journal::Kind::Prune {
+                    unsettled.finish(&journal);
+                    coming.extend(journal.written().cloned());
+                } else {
+                    unsettled.take_back(&journal);
+                }
                 read = self.once_finished(&journal, read)?;
             }
         }
-        Ok(Foreseen { read, ours, coming, dirty })
+        Ok(Foreseen { read, unsettled, coming, dirty })
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

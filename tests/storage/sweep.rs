@@ -155,9 +155,7 @@ fn granted(scene: &Scene, place: &dyn Place, wish: Wish, files: Files, first: bo
         let looked = scene.look(wish, place.storage().as_ref()).unwrap_or_else(|e| panic!("{what}: look: {e}"));
         let published = scene.grant(wish, place.storage().as_ref());
         let published = published.unwrap_or_else(|error| panic!("{what}: the rerun failed: {error}"));
-        if place.storage().recovery() == distributor::storage::Recovery::Redo || !wish.force {
-            assert_eq!(looked.decision.action, published.decision.action, "{what}");
-        }
+        assert_eq!(looked.decision.action, published.decision.action, "{what}");
         same(&settled(place.tree()), &expected, what);
     });
     assert!(struck > 50, "{struck} deaths");
@@ -258,7 +256,10 @@ fn before_its_commit_point_a_killed_forced_replacement_took_nothing() {
 fn returns_to_the_older(scene: &Scene, place: &dyn Place) {
     scene.publish("old", "d", place.storage().as_ref()).unwrap();
     at_every_call(scene, place, NEWER, |what| {
-        scene.publish("old", "d", place.storage().as_ref()).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let looked = scene.look(Wish { bundle: "old", ..NEWER }, place.storage().as_ref()).unwrap();
+        let published = scene.publish("old", "d", place.storage().as_ref());
+        let published = published.unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert_eq!(looked.decision.action, published.decision.action, "{what}");
         let tree = place.tree();
         // Past its commit point the newer one was finished, and is not replaced by an older one.
         assert!(is(&tree, OLD) || is(&tree, NEW), "{what}: {:?}", tree.keys());
@@ -308,6 +309,33 @@ fn a_killed_recovery_converges_in_memory() {
 }
 
 #[test]
+fn a_recovery_that_cannot_settle_is_not_followed_by_a_publication() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    with_ends(&scene, &place, NEWER, &[End::KilledAfter], |what| {
+        if !what.contains(", commit ") {
+            return;
+        }
+        let restore = place.save();
+        for at in 1.. {
+            restore();
+            // Another owner finishes it, and at some call of its run something fails.
+            let fate = Fate::new(at, End::Fails);
+            let mortal = Mortal { inner: place.storage(), fate: Arc::clone(&fate) };
+            let _ = scene.publish("old", "e", &mortal);
+            drop(mortal);
+            if !fate.struck() {
+                return;
+            }
+            let again = format!("{what}, then {}", fate.chosen.lock().unwrap());
+            scene.publish("old", "e", &scene.local()).unwrap_or_else(|error| panic!("{again}: {error}"));
+            assert!(is(&place.tree(), OLD), "{again}: {:?}", place.tree().keys());
+        }
+    });
+}
+
+#[test]
 fn another_owner_finishes_what_a_killed_one_began() {
     let scene = Scene::new();
     scene.publish("old", "d", &scene.local()).unwrap();
@@ -339,6 +367,55 @@ fn a_strangers_file_is_never_touched() {
         scene.publish("new", "d", &scene.local()).unwrap_or_else(|error| panic!("{what}: {error}"));
         assert!(is(&place.tree(), NEW), "{what}");
     });
+}
+
+#[test]
+fn a_name_taken_where_a_directory_should_be_stops_the_publication_until_it_is_free() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    let taken = place.out().join("new");
+    let (file, link) = (|| std::fs::write(&taken, "mine"), || std::os::unix::fs::symlink("/", &taken));
+    let takers: [&dyn Fn() -> std::io::Result<()>; 2] = [&file, &link];
+    for take in takers {
+        at_every_call(&scene, &place, NEWER, |what| {
+            if taken.exists() {
+                return;
+            }
+            let committing = place.tree().iter().any(|(name, bytes)| {
+                name.contains(".journal-") && String::from_utf8_lossy(bytes).contains("\"committing\"")
+            });
+            take().unwrap();
+            let refused =
+                scene.publish("new", "d", &scene.local()).err().unwrap_or_else(|| panic!("{what}: published"));
+            let expected = if committing { Code::CommitIncomplete } else { Code::UnmanagedContent };
+            assert_eq!(refused.code, expected, "{what}: {refused:?}");
+            assert!(refused.message.contains("new"), "{what}: {refused:?}");
+            std::fs::remove_file(&taken).unwrap();
+            scene.publish("new", "d", &scene.local()).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(is(&place.tree(), NEW), "{what}");
+        });
+    }
+}
+
+#[test]
+fn a_directory_that_was_removed_after_a_crash_is_made_again() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    for dir in ["b", "new"] {
+        at_every_call(&scene, &place, NEWER, |what| {
+            let _ = std::fs::remove_dir_all(place.out().join(dir));
+            scene.publish("new", "d", &scene.local()).unwrap_or_else(|error| panic!("{what}, without {dir}: {error}"));
+            // What had its name already went with the directory.
+            let others = |files: Vec<(&str, &[u8])>| {
+                let files = files.into_iter().filter(|(path, _)| !path.starts_with(dir));
+                files.map(|(path, bytes)| (path.to_owned(), bytes.to_vec())).collect::<Vec<_>>()
+            };
+            let expected = NEW.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
+            assert_eq!(others(only_outputs(&place.tree())), others(expected), "{what}, without {dir}");
+        });
+    }
 }
 
 #[test]

@@ -171,10 +171,9 @@ impl Dir {
     pub(super) fn is_writable(&self) -> io::Result<bool> {
         let access = Access::WRITE_OK | Access::EXEC_OK;
         match rustix::fs::accessat(&self.0, ".", access, AtFlags::EACCESS) {
-            Ok(()) => Ok(true),
             Err(Errno::ACCESS | Errno::ROFS) => Ok(false),
             // A kernel or library that can't ask so: the names will tell.
-            Err(Errno::NOSYS | Errno::INVAL) => Ok(true),
+            Ok(()) | Err(Errno::NOSYS | Errno::INVAL) => Ok(true),
             Err(error) => Err(error.into()),
         }
     }

@@ -82,9 +82,7 @@ impl Local {
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             // A link below the root, where links are not followed.
-            Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {
-                Err(self.fail("", &rustix::io::Errno::NOTDIR.into()))
-            }
+            Err(error) if is_link(&error) => Err(self.fail("", &rustix::io::Errno::NOTDIR.into())),
             Err(error) => Err(self.fail("", &error)),
         }
     }
@@ -297,7 +295,7 @@ impl Storage for Local {
     fn make_dirs(&self, paths: &[&str]) -> Result<()> {
         let dir = self.dir()?;
         for path in paths {
-            dir.make_dir(path, self.modes.directory).map_err(|error| self.fail(path, &error))?;
+            dir.make_dir(path, self.modes.directory).map_err(|error| self.refused(path, &error))?;
         }
         Ok(())
     }
@@ -330,8 +328,6 @@ impl Storage for Local {
                 Ok(true) => {}
                 Ok(false) => return Err(self.fail(path::escape(path), &io::ErrorKind::PermissionDenied.into())),
                 Err(error) if is_gone(&error) => {}
-                // A link: what is to be done there will say so.
-                Err(error) if error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) => {}
                 Err(error) => return Err(self.fail(path::escape(path), &error)),
             }
         }
@@ -354,9 +350,14 @@ impl Storage for Local {
     }
 }
 
-/// Whether a path is gone: it is not there, or a file stands where a directory above it was.
+/// Whether a path is gone: it is not there, or a file or a link stands where a directory above it was.
 fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) || is_link(error)
+}
+
+/// Whether a link stood where none is followed.
+fn is_link(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error())
 }
 
 fn opened(file: std::fs::File) -> io::Result<Opened<'static>> {

@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 
 use super::dir::Dir;
-use super::{FEW, Local, Parents};
+use super::{FEW, Local, Parents, is_link};
 use crate::digest::{Fingerprint, pass};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
@@ -141,20 +141,23 @@ impl Local {
                     renamed => renamed,
                 }
             };
-            rename().map_err(|error| self.refused(commit, &error))?;
+            rename().map_err(|error| self.refused(commit.path.as_str(), &error))?;
         }
         Ok(())
     }
 
-    fn refused(&self, commit: &Commit<'_>, error: &io::Error) -> Error {
+    /// The error of a name past the commit point that could not be given.
+    pub(super) fn refused(&self, path: &str, error: &io::Error) -> Error {
         use io::ErrorKind as K;
-        if matches!(error.kind(), K::AlreadyExists | K::IsADirectory | K::NotADirectory | K::DirectoryNotEmpty) {
-            let path = self.path().join(commit.path.as_str());
+        let taken =
+            matches!(error.kind(), K::AlreadyExists | K::IsADirectory | K::NotADirectory | K::DirectoryNotEmpty);
+        if taken || is_link(error) {
+            let path = self.path().join(path);
             let path = crate::path::escape(path.as_os_str().as_encoded_bytes());
             let message = format!("{path}: something that is not ours took this name meanwhile");
             return Error::new(Code::CommitIncomplete, message).hint("move it aside; the next run finishes the rest");
         }
-        self.fail(commit.path, error)
+        self.fail(path, error)
     }
 
     /// Removes a stage with all that lies in it, or a file of ours that stood on its way.
