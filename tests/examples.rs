@@ -178,9 +178,31 @@ fn the_demonstration_runs() {
     let changed = ["skip_same", "skip_same", "replace_older", "replace_older"];
     let refused = ["skip_same", "skip_same", "error", "replace_older"];
     let moved_aside = ["skip_same", "skip_same", "replace_older", "skip_same"];
-    let expected = [&expected.concat()[..], &changed, &refused, &moved_aside].concat();
+    let pages = ["publish_new"];
+    let expected = [&expected.concat()[..], &changed, &refused, &moved_aside, &pages].concat();
     assert_eq!(seen, expected, "{printed}");
     assert!(scene.path().join("target/demo/www/welcome/.distributor.json").exists());
+    // What it says to look at is there.
+    let (_, shown) = printed.split_once("\nLook at\n").expect("the end");
+    for path in shown.lines().filter_map(|line| line.split_whitespace().next()) {
+        assert!(scene.path().join(path).exists(), "{path}");
+    }
+    let page = fs::read_to_string(scene.path().join("target/demo/published/handbook/index.html")).unwrap();
+    assert!(page.contains("<title>The handbook</title>") && shown.contains("published/handbook/index.html"));
+}
+
+#[test]
+fn the_example_of_pages_has_pages_that_lead_to_each_other() {
+    let (scene, dir) = examples();
+    shell(scene.path(), "distributor-run --config examples/handbook.yml");
+    let root = dir.join("published/handbook");
+    let page = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    assert!(page("index.html").contains("href=\"guides/publishing.html#what-a-page-can-show\""));
+    assert!(page("guides/publishing.html").contains("id=\"what-a-page-can-show\""));
+    assert!(page("guides/publishing.html").contains("href=\"../index.html\""));
+    assert!(root.join("boxes.svg").exists() && !root.join("index.md").exists());
+    let state: Value = serde_json::from_slice(&fs::read(root.join(".distributor.json")).unwrap()).unwrap();
+    assert_eq!(state["links"]["primary_url"], "https://www.example.org/handbook/index.html");
 }
 
 /// What a run may say that it did.
