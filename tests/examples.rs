@@ -387,6 +387,32 @@ fn what_operations_shows_of_merging_and_of_force_is_what_is_printed() {
 }
 
 #[test]
+fn what_operations_shows_of_pages_is_what_is_printed() {
+    let guide = text("docs/operations.md");
+    let (_, rest) = guide.split_once("$ distributor-run --config examples/handbook.yml --dry-run\n").expect("a sample");
+    let (shown, _) = rest.split_once("\n   ```").expect("an end");
+    let shown: String = shown.lines().map(|line| line.strip_prefix("   ").unwrap().to_owned() + "\n").collect();
+    let (scene, dir) = examples();
+    let printed = shell(scene.path(), "distributor-run --config examples/handbook.yml --dry-run");
+    // How large a page is changes with its style.
+    let plain = |printed: &str| {
+        let lines = timeless(printed).into_iter().map(|line| match line.split_once(" outputs, ") {
+            Some((before, after)) => format!("{before} outputs, {}", after.split_once("  ").unwrap().1),
+            None => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&shown), plain(&printed));
+    assert!(!dir.join("published").exists());
+    // The other block of that section, at what is published.
+    let (_, section) = guide.split_once("\n## Pages from Markdown\n").expect("the section");
+    let block = blocks(section.split("\n## ").next().unwrap(), "sh").remove(0).1;
+    shell(scene.path(), "distributor-run --config examples/handbook.yml --quiet");
+    let pages = shell(&dir.join("published/handbook"), &block);
+    assert_eq!(pages, "guides/publishing.html  guides/publishing.md\nindex.html  index.md\n");
+}
+
+#[test]
 fn what_operations_says_of_checks_is_so() {
     let guide = text("docs/operations.md");
     let (_, section) = guide.split_once("\n## Is anything pending?\n").expect("the section");
