@@ -1,6 +1,6 @@
 #!/bin/sh
 # What distributor does, on the project's own documents and the example bundle: make, check, publish, skip, replace, and
-# refuse to touch what is not its own.
+# refuse to touch what is not its own; and pages from Markdown.
 # Called by `make demo`, which puts the programs on the PATH; everything lands under target/demo.
 set -eu
 cd "$(dirname "$0")/.."
@@ -62,8 +62,15 @@ say "7. Move it aside, run again: published"
 run mv "$demo/www/welcome/notes/mine.txt" "$demo/mine.txt"
 run distributor-run --config "$demo/site.yml"
 
+say "8. Make pages of a bundle of Markdown files, and publish them with its image"
+mkdir "$demo/bundles"
+cp -R examples/bundles/handbook "$demo/bundles/handbook"
+cp examples/handbook.yml "$demo/handbook.yml"
+run distributor-run --config "$demo/handbook.yml" --verbose
+
 say "Look at"
 echo "  $demo/www/welcome/index.html           a published page"
 echo "  $demo/www/welcome/.distributor.json    the record of what is managed there"
+echo "  $demo/published/handbook/index.html    a page that was made from Markdown"
 echo "  $demo/mine.txt                         the stranger's file"
 echo "  $demo/site.yml                         the configuration"

@@ -178,9 +178,31 @@ fn the_demonstration_runs() {
     let changed = ["skip_same", "skip_same", "replace_older", "replace_older"];
     let refused = ["skip_same", "skip_same", "error", "replace_older"];
     let moved_aside = ["skip_same", "skip_same", "replace_older", "skip_same"];
-    let expected = [&expected.concat()[..], &changed, &refused, &moved_aside].concat();
+    let pages = ["publish_new"];
+    let expected = [&expected.concat()[..], &changed, &refused, &moved_aside, &pages].concat();
     assert_eq!(seen, expected, "{printed}");
     assert!(scene.path().join("target/demo/www/welcome/.distributor.json").exists());
+    // What it says to look at is there.
+    let (_, shown) = printed.split_once("\nLook at\n").expect("the end");
+    for path in shown.lines().filter_map(|line| line.split_whitespace().next()) {
+        assert!(scene.path().join(path).exists(), "{path}");
+    }
+    let page = fs::read_to_string(scene.path().join("target/demo/published/handbook/index.html")).unwrap();
+    assert!(page.contains("<title>The handbook</title>") && shown.contains("published/handbook/index.html"));
+}
+
+#[test]
+fn the_example_of_pages_has_pages_that_lead_to_each_other() {
+    let (scene, dir) = examples();
+    shell(scene.path(), "distributor-run --config examples/handbook.yml");
+    let root = dir.join("published/handbook");
+    let page = |path: &str| fs::read_to_string(root.join(path)).unwrap();
+    assert!(page("index.html").contains("href=\"guides/publishing.html#what-a-page-can-show\""));
+    assert!(page("guides/publishing.html").contains("id=\"what-a-page-can-show\""));
+    assert!(page("guides/publishing.html").contains("href=\"../index.html\""));
+    assert!(root.join("boxes.svg").exists() && !root.join("index.md").exists());
+    let state: Value = serde_json::from_slice(&fs::read(root.join(".distributor.json")).unwrap()).unwrap();
+    assert_eq!(state["links"]["primary_url"], "https://www.example.org/handbook/index.html");
 }
 
 /// What a run may say that it did.
@@ -362,6 +384,32 @@ fn what_operations_shows_of_merging_and_of_force_is_what_is_printed() {
     write("www/report/notes.txt", "");
     shell(dir, "distributor-bundle work/source/report --id reports.monthly --force");
     compare("--destination reports/www --dry-run --force -v");
+}
+
+#[test]
+fn what_operations_shows_of_pages_is_what_is_printed() {
+    let guide = text("docs/operations.md");
+    let (_, rest) = guide.split_once("$ distributor-run --config examples/handbook.yml --dry-run\n").expect("a sample");
+    let (shown, _) = rest.split_once("\n   ```").expect("an end");
+    let shown: String = shown.lines().map(|line| line.strip_prefix("   ").unwrap().to_owned() + "\n").collect();
+    let (scene, dir) = examples();
+    let printed = shell(scene.path(), "distributor-run --config examples/handbook.yml --dry-run");
+    // How large a page is changes with its style.
+    let plain = |printed: &str| {
+        let lines = timeless(printed).into_iter().map(|line| match line.split_once(" outputs, ") {
+            Some((before, after)) => format!("{before} outputs, {}", after.split_once("  ").unwrap().1),
+            None => line.to_owned(),
+        });
+        lines.collect::<Vec<_>>()
+    };
+    assert_eq!(plain(&shown), plain(&printed));
+    assert!(!dir.join("published").exists());
+    // The other block of that section, at what is published.
+    let (_, section) = guide.split_once("\n## Pages from Markdown\n").expect("the section");
+    let block = blocks(section.split("\n## ").next().unwrap(), "sh").remove(0).1;
+    shell(scene.path(), "distributor-run --config examples/handbook.yml --quiet");
+    let pages = shell(&dir.join("published/handbook"), &block);
+    assert_eq!(pages, "guides/publishing.html  guides/publishing.md\nindex.html  index.md\n");
 }
 
 #[test]
