@@ -66,19 +66,20 @@ impl Site<'_> {
         self.target.put_small(STATE, &bytes, Expected::Version(old))
     }
 
-    /// The operations that may still have to be done. Once the first output has its name all that is removed before it
-    /// is gone, and must not be removed again: by now it may be that output, where case does not count.
+    /// The operations that may still have to be done. Once the first output has its name, what had to be removed before
+    /// is gone, and must not be removed again: by now it may be that output, where case does not count. Directories may
+    /// still have to go or come.
     fn open_operations<'a>(&self, stage: &Stage, journal: &'a Journal) -> Result<&'a [Operation]> {
         let operations = journal.operations.as_slice();
-        let first = operations.iter().enumerate().find_map(|(at, operation)| match operation {
-            Operation::Create { job, .. } | Operation::Replace { job, .. } => Some((at, *job)),
+        let first = operations.iter().find_map(|operation| match operation {
+            Operation::Create { job, .. } | Operation::Replace { job, .. } => Some(*job),
             _ => None,
         });
+        let removals = operations.iter().take_while(|operation| matches!(operation, Operation::Remove { .. })).count();
         match first {
-            Some((at, job)) if self.target.recovery() == Recovery::Redo => {
+            Some(job) if self.target.recovery() == Recovery::Redo => {
                 let waits = self.target.staged(stage, job, 0)?.is_some();
-                let made = operations[..at].iter().position(|operation| kind(operation) == MAKE_DIR).unwrap_or(at);
-                Ok(if waits { operations } else { &operations[made..] })
+                Ok(if waits { operations } else { &operations[removals..] })
             }
             _ => Ok(operations),
         }
@@ -142,14 +143,12 @@ fn half_done(error: Error) -> Error {
     Error { message: format!("{}, and the destination is half-published", error.message), ..error }.hint(hint)
 }
 
-const MAKE_DIR: u8 = 2;
-
 /// Operations of one kind are done together, in their order.
 fn kind(operation: &Operation) -> u8 {
     match operation {
         Operation::Remove { .. } => 0,
         Operation::RemoveDir { .. } => 1,
-        Operation::MakeDir { .. } => MAKE_DIR,
+        Operation::MakeDir { .. } => 2,
         Operation::Create { .. } | Operation::Replace { .. } => 3,
     }
 }

@@ -5,7 +5,7 @@ use crate::digest::Digest;
 use crate::error::{Code, Result, Warning};
 use crate::journal::{Cure, Journal, Kind, Operation, Phase, cure};
 use crate::names::{JOURNAL_PREFIX, STATE};
-use crate::storage::{Guard, Recovery, Stage};
+use crate::storage::{Guard, Recovery, Small, Stage};
 
 impl Site<'_> {
     /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Says whether
@@ -15,12 +15,7 @@ impl Site<'_> {
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
             let state = self.target.get_small(STATE, u64::MAX)?;
-            let digest = state.as_ref().map(|small| Digest::of(&small.bytes));
-            let cure = match cure(&journal, digest) {
-                // A publication of the same second again: its state has the bytes of the one before.
-                Cure::Settle if self.waits(&journal)? => Cure::Finish,
-                cure => cure,
-            };
+            let cure = self.cure(&journal, state.as_ref())?;
             match (cure, self.target.recovery()) {
                 (Cure::Delete, _) => {
                     self.delete_recorded(guard, &name, &journal)?;
@@ -51,6 +46,15 @@ impl Site<'_> {
         let message =
             format!("{}: {what} that was cut short on {} is finished", self.target.describe(), journal.started_at);
         Warning::new(Code::RecoveredPublication, message)
+    }
+
+    /// What a journal needs where `state` stands.
+    pub(super) fn cure(&self, journal: &Journal, state: Option<&Small>) -> Result<Cure> {
+        Ok(match cure(journal, state.map(|small| Digest::of(&small.bytes))) {
+            // A publication of the same second again: its state has the bytes of the one before.
+            Cure::Settle if self.waits(journal)? => Cure::Finish,
+            cure => cure,
+        })
     }
 
     /// Whether the last output of a publication still waits for its name.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::{Code, Error, Result, Warning};
 use crate::host::{Cancel, Holder};
-use crate::journal::{self, Journal, Phase};
+use crate::journal::{self, Cure, Journal};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{RESERVED, RawPath, RelPath};
 use crate::state::{self, State};
@@ -154,7 +154,7 @@ impl Site<'_> {
                 let message = format!("{}: another command is at work here", self.target.describe());
                 warnings.push(Warning::new(Code::PublicationInProgress, message));
                 unsettled.finish(&journal);
-            } else if journal.phase == Phase::Committing {
+            } else if self.needs_finishing(&journal)? {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
                 warnings.push(Warning::new(Code::RecoveryPending, message));
@@ -169,6 +169,11 @@ impl Site<'_> {
             }
         }
         Ok(Foreseen { read, unsettled, coming, dirty })
+    }
+
+    fn needs_finishing(&self, journal: &Journal) -> Result<bool> {
+        let state = self.target.get_small(STATE, u64::MAX)?;
+        Ok(matches!(self.cure(journal, state.as_ref())?, Cure::Finish | Cure::Delete))
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

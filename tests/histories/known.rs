@@ -51,3 +51,12 @@ fn a_dry_run_knows_what_a_forced_run_that_was_cut_short_takes_away_and_what_it_d
         cut_everywhere(&bundles, &[put("a"), put("own/x")], &forced, &after);
     }
 }
+
+#[test]
+fn a_directory_that_gives_way_to_an_output_does_so_once_what_hands_put_there_is_moved_aside() {
+    let bundles = [Bundle::of(0, &["a/b"]), Bundle::of(2, &["A/b", "a"])];
+    let first = [Step::Run { ask: usual(), look: false }];
+    let newer = Ask { bundle: 1, ..usual() };
+    let after = [put("a/own"), Step::Run { ask: newer.clone(), look: true }];
+    cut_everywhere(&bundles, &first, &newer, &after);
+}
