@@ -4,6 +4,7 @@
 
 mod browser;
 mod commonmark;
+mod handbook;
 mod hostile;
 mod properties;
 mod rate;

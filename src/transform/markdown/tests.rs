@@ -72,6 +72,9 @@ fn headings_have_the_anchors_that_github_gives_them() {
 #[test]
 fn front_matter_is_not_shown() {
     assert_eq!(CONTENT.make("\u{feff}---\r\ntitle: x\r\n---\r\ntext\r\n"), "<p>text</p>\n");
+    assert_eq!(CONTENT.make("---\ntitle: x\n---\ntext"), "<p>text</p>\n");
+    assert!(SCENE.make("---\ntitle: <x>\n---\n## Part").contains("<main>\n<h1>&lt;x&gt;</h1>\n<h2 id=\"part\">"));
+    assert!(!SCENE.make("---\ntitle: x\n---\n# Part").contains("<h1>x"));
     assert!(SCENE.make("---\nlang: de-AT\n---\n").contains("<html lang=\"de-AT\">"));
     assert!(SCENE.make("---\nlang: <de>\n---\n").contains("<html lang=\"en\">"));
 }
