@@ -1,4 +1,4 @@
-//! The examples of the CommonMark specification.
+//! The examples of the `CommonMark` specification.
 
 use std::fs;
 use std::path::Path;

@@ -5,9 +5,8 @@ use distributor::path::RelPath;
 use distributor::timestamp::Timestamp;
 use distributor::transform::markdown::{Page, render};
 
-#[allow(dead_code)]
-pub(crate) const ALL: [RawHtml; 3] = [RawHtml::Escape, RawHtml::Sanitize, RawHtml::Allow];
 /// What holds against hostile input.
+pub(crate) const ALL: [RawHtml; 3] = [RawHtml::Escape, RawHtml::Sanitize, RawHtml::Allow];
 pub(crate) const SAFE: [RawHtml; 2] = [RawHtml::Escape, RawHtml::Sanitize];
 
 fn made(markdown: &str, raw_html: RawHtml, template: Option<&str>) -> String {

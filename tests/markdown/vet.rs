@@ -103,9 +103,9 @@ pub(crate) fn faults(page: &str, raw_html: RawHtml) -> Vec<String> {
     for element in &tree.elements {
         let in_main = element.above.get(..3).is_some_and(|above| above == ["html", "body", "main"]);
         if in_main {
-            content(element, raw_html, &mut faults)
+            content(element, raw_html, &mut faults);
         } else {
-            frame(element, &mut faults)
+            frame(element, &mut faults);
         }
         if let Some(id) = element.attributes.get("id")
             && !ids.insert(id.clone())
@@ -155,7 +155,7 @@ fn content(element: &Element, raw_html: RawHtml, faults: &mut Vec<String>) {
     }
     for (attribute, value) in &element.attributes {
         let known = ours.is_some_and(|(_, list)| list.contains(&attribute.as_str()));
-        if !known && !(sanitized && RAW_ATTRIBUTES.contains(&attribute.as_str())) {
+        if !(known || sanitized && RAW_ATTRIBUTES.contains(&attribute.as_str())) {
             faults.push(format!("the attribute {attribute} of {name}"));
         }
         let good = match attribute.as_str() {

@@ -145,7 +145,6 @@ mod tests {
             "title: {a: b}",
             "just text",
             "title: \"open",
-            "\ttitle: x",
         ] {
             assert_eq!(title(&format!("---\n{yaml}\n---\nbody")), (None, "body"), "{yaml}");
         }

@@ -47,10 +47,12 @@ pub fn render(markdown: &[u8], page: &Page<'_>) -> Result<Vec<u8>, NotUtf8> {
         RawHtml::Allow => writer::write(body, page, RawHtml::Allow, ""),
         RawHtml::Sanitize => sanitize::write(body, page),
     };
+    // Written for a generator that shows the title of front matter.
+    let is_shown = front.title.is_some() && !content.html.contains("<h1");
     let title = front.title.or(content.heading).unwrap_or_else(|| stem(page.source_path.file_name()).to_owned());
     Ok(match &page.settings.template {
         Some(template) => page::fill(&template.text, page, &title, &content.html),
-        None => page::built_in(&title, front.lang.as_deref().unwrap_or("en"), &content.html),
+        None => page::built_in(&title, is_shown, front.lang.as_deref().unwrap_or("en"), &content.html),
     }
     .into_bytes())
 }

@@ -36,10 +36,7 @@ impl TokenSink for Nesting {
         match token {
             Token::TagToken(tag) if tag.kind == TagKind::StartTag => self.start(&tag),
             Token::TagToken(tag) => {
-                let mut open = self.open.borrow_mut();
-                if open.last() == Some(&tag.name) {
-                    open.pop();
-                }
+                end(&mut self.open.borrow_mut(), &tag.name);
                 TokenSinkResult::Continue
             }
             _ => TokenSinkResult::Continue,
@@ -50,12 +47,11 @@ impl TokenSink for Nesting {
 impl Nesting {
     fn start(&self, tag: &Tag) -> TokenSinkResult<()> {
         let name: &str = &tag.name;
-        if is_closed_by_others(name) {
+        if CLOSED_BY_OTHERS.contains(&name) {
             return TokenSinkResult::Continue;
         }
         let mut open = self.open.borrow_mut();
-        let is_term = |name: &str| matches!(name, "dt" | "dd");
-        if is_term(name) && open.last().is_some_and(|last| is_term(last)) {
+        if item(name).is_some() && open.last().and_then(|last| item(last)) == item(name) {
             open.pop();
         }
         open.push(tag.name.clone());
@@ -73,6 +69,25 @@ impl Nesting {
     }
 }
 
+fn end(open: &mut Vec<LocalName>, name: &LocalName) {
+    // The end of a list ends its items too.
+    let is_list = matches!(&**name, "ul" | "ol" | "dl");
+    let items = if is_list { open.iter().rev().take_while(|name| item(name).is_some()).count() } else { 0 };
+    let rest = open.len() - items;
+    if rest > 0 && open[rest - 1] == *name {
+        open.truncate(rest - 1);
+    }
+}
+
+/// What a list item is an item of, where it is one: it ends where the next one begins.
+fn item(name: &str) -> Option<&'static str> {
+    match name {
+        "li" => Some("list"),
+        "dt" | "dd" => Some("terms"),
+        _ => None,
+    }
+}
+
 /// How the text of an element is read where it holds no tags.
 fn raw_kind(name: &str) -> Option<RawKind> {
     match name {
@@ -85,35 +100,7 @@ fn raw_kind(name: &str) -> Option<RawKind> {
 
 /// Elements that hold nothing, are passed over, or end where the next one of their kind begins, so that none is open in
 /// another one without an element between them that counts.
-fn is_closed_by_others(name: &str) -> bool {
-    matches!(
-        name,
-        "area"
-            | "base"
-            | "body"
-            | "br"
-            | "caption"
-            | "col"
-            | "colgroup"
-            | "embed"
-            | "head"
-            | "hr"
-            | "html"
-            | "img"
-            | "input"
-            | "li"
-            | "link"
-            | "meta"
-            | "p"
-            | "param"
-            | "source"
-            | "tbody"
-            | "td"
-            | "tfoot"
-            | "th"
-            | "thead"
-            | "tr"
-            | "track"
-            | "wbr"
-    )
-}
+const CLOSED_BY_OTHERS: &[&str] = &[
+    "area", "base", "body", "br", "caption", "col", "colgroup", "embed", "head", "hr", "html", "img", "input", "link",
+    "meta", "p", "param", "source", "tbody", "td", "tfoot", "th", "thead", "tr", "track", "wbr",
+];

@@ -8,8 +8,9 @@ use super::{Page, escape};
 
 const STYLE: &str = include_str!("page.css");
 
-/// The built-in page. Its policy allows its own style, images, and nothing else.
-pub(super) fn built_in(title: &str, lang: &str, content: &str) -> String {
+/// The built-in page. Its policy allows its own style, images, and nothing else. A title that is not in the content is
+/// shown above it.
+pub(super) fn built_in(title: &str, is_shown: bool, lang: &str, content: &str) -> String {
     let mut page = String::with_capacity(content.len() + STYLE.len() + 1024);
     page.push_str("<!doctype html>\n<html lang=\"");
     escape::text(&mut page, lang);
@@ -25,6 +26,11 @@ pub(super) fn built_in(title: &str, lang: &str, content: &str) -> String {
     page.push_str("</title>\n<style>");
     page.push_str(STYLE);
     page.push_str("</style>\n</head>\n<body>\n<main>\n");
+    if is_shown {
+        page.push_str("<h1>");
+        escape::text(&mut page, title);
+        page.push_str("</h1>\n");
+    }
     page.push_str(content);
     page.push_str("</main>\n</body>\n</html>\n");
     page
