@@ -104,7 +104,7 @@ impl Publication<'_> {
                 Err(StageError::Place(error)) => return Err(error),
             }
         }
-        let contents = self.whole(&makings, results)?;
+        let contents = Self::whole(&makings, results)?;
         drop(makings);
         plan.made(contents);
         self.check_unused(plan)

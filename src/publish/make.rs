@@ -3,7 +3,7 @@
 use super::{Publication, invalid_bundle};
 use crate::bundle::{finding, read_file, verify_files};
 use crate::digest::Fingerprint;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::host::Cancel;
 use crate::plan::Plan;
 use crate::pool;
@@ -61,18 +61,14 @@ impl Publication<'_> {
             OutputKind::Generated => making.make().map(|bytes| Fingerprint::of(&bytes)),
         });
         self.world.cancel.check()?;
-        let contents = self.whole(&makings, results)?;
+        let contents = Self::whole(&makings, results)?;
         drop(makings);
         plan.made(contents);
         Ok(())
     }
 
     /// All of `results`, or the error of a bundle that is not as it should be.
-    pub(super) fn whole<T>(
-        &self,
-        makings: &[Making<'_>],
-        results: Vec<std::result::Result<T, Error>>,
-    ) -> Result<Vec<T>> {
+    pub(super) fn whole<T>(makings: &[Making<'_>], results: Vec<Result<T>>) -> Result<Vec<T>> {
         let (mut good, mut details) = (Vec::with_capacity(results.len()), Vec::new());
         for (making, result) in makings.iter().zip(results) {
             match result {
