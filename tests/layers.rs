@@ -98,6 +98,7 @@ const ROOMS: &[Room] = &[
             "names",
             "path",
             "plan",
+            "pool",
             "state",
             "storage",
             "timestamp",
