@@ -12,7 +12,7 @@ use crate::scene::{FIRST, OWNERS, SECOND, Scene, copy, tree};
 
 type Tree = BTreeMap<String, Vec<u8>>;
 
-const ROUNDS: usize = 50;
+const ROUNDS: usize = 100;
 const STATE: &str = ".distributor.json";
 
 pub(crate) fn objects(memory: &Memory) -> Tree {
