@@ -4,6 +4,7 @@
 #![allow(clippy::redundant_closure_for_method_calls)]
 
 mod conformance;
+mod crossed;
 mod memory;
 mod mortal;
 mod races;

@@ -50,6 +50,7 @@ pub(crate) struct Wish {
     pub(crate) bundle: &'static str,
     pub(crate) destination: &'static str,
     pub(crate) force: bool,
+    pub(crate) again: bool,
 }
 
 const CONFIG: &str = "pipelines:
@@ -91,6 +92,7 @@ impl Scene {
         scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
         scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
         scene.bundle("more", MORE, "2026-06-03T00:00:00Z");
+        scene.bundle("other", &[("x.txt", "other")], "2026-06-03T00:00:00Z");
         for (owner, (first, second)) in OWNERS.iter().zip(FIRST.iter().zip(SECOND)) {
             let paths =
                 [format!("{owner}.html"), format!("{owner}/a"), format!("common/{owner}"), format!("{owner}-old")];
@@ -115,7 +117,11 @@ impl Scene {
     }
 
     pub(crate) fn local(&self) -> Local {
-        Local::new(self.dir.path().join("out"), Modes::default())
+        self.local_at("out")
+    }
+
+    pub(crate) fn local_at(&self, path: &str) -> Local {
+        Local::new(self.dir.path().join(path), Modes::default())
     }
 
     /// Publishes the bundle `bundle` to `target` as destination `destination`.
@@ -125,7 +131,7 @@ impl Scene {
         destination: &'static str,
         target: &dyn Storage,
     ) -> Result<Told> {
-        self.grant(Wish { bundle, destination, force: false }, target)
+        self.grant(Wish { bundle, destination, force: false, again: false }, target)
     }
 
     pub(crate) fn grant(&self, wish: Wish, target: &dyn Storage) -> Result<Told> {
@@ -146,7 +152,7 @@ impl Scene {
         let source = source.at(&BundlePath::from(RelPath::parse(wish.bundle).unwrap()));
         let manifest = load(source.as_ref()).unwrap();
         let (pipeline_id, destination) = ("p", self.destination(wish.destination));
-        let (dirty, force, republish) = (false, wish.force, false);
+        let (dirty, force, republish) = (false, wish.force, wish.again);
         let wanted = Wanted { pipeline_id, destination, manifest: &manifest, dirty, force, republish };
         let mut warnings = Vec::new();
         let published = in_world(|world| {

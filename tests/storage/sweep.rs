@@ -25,7 +25,7 @@ pub(crate) trait Place {
 pub(crate) struct OnDisk<'a>(pub(crate) &'a Scene);
 
 impl OnDisk<'_> {
-    fn out(&self) -> std::path::PathBuf {
+    pub(crate) fn out(&self) -> std::path::PathBuf {
         self.0.dir.path().join("out")
     }
 }
@@ -88,18 +88,21 @@ fn only_outputs(tree: &Tree) -> Vec<(&str, &[u8])> {
     tree.iter().filter(|(path, _)| *path != ".distributor.json").map(|(p, b)| (p.as_str(), b.as_slice())).collect()
 }
 
-fn is(tree: &Tree, files: &[(&str, &str)]) -> bool {
+pub(crate) fn is(tree: &Tree, files: &[(&str, &str)]) -> bool {
     let mut files: Vec<(&str, &[u8])> = files.iter().map(|(path, text)| (*path, text.as_bytes())).collect();
     files.sort_unstable();
     only_outputs(tree) == files
 }
 
+/// How a call may end.
+pub(crate) const ENDS: [End; 3] = [End::KilledBefore, End::KilledAfter, End::Fails];
+
 /// The newer bundle to the usual destination.
-const NEWER: Wish = Wish { bundle: "new", destination: "d", force: false };
+pub(crate) const NEWER: Wish = Wish { bundle: "new", destination: "d", force: false, again: false };
 
 /// Lets the process die, or a call fail, at call after call of what is wished for, and calls `after` each time.
 fn at_every_call(scene: &Scene, place: &dyn Place, wish: Wish, after: impl FnMut(&str)) -> usize {
-    with_ends(scene, place, wish, &[End::KilledBefore, End::KilledAfter, End::Fails], after)
+    with_ends(scene, place, wish, &ENDS, after)
 }
 
 fn with_ends(scene: &Scene, place: &dyn Place, wish: Wish, ends: &[End], after: impl FnMut(&str)) -> usize {
@@ -190,7 +193,7 @@ fn a_replacement_converges_in_memory() {
 /// The older bundle and then more of it at the merging destination.
 fn merge_converges(scene: &Scene, place: &dyn Place) {
     scene.publish("old", "m", place.storage().as_ref()).unwrap();
-    let wish = Wish { bundle: "more", destination: "m", force: false };
+    let wish = Wish { bundle: "more", destination: "m", force: false, again: false };
     granted(scene, place, wish, MERGED, false);
 }
 

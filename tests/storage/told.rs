@@ -32,10 +32,12 @@ fn cut_short(scene: &Scene) {
 fn a_publication_that_was_cut_short_is_told_before_and_after_it_is_finished() {
     let scene = Scene::new();
     cut_short(&scene);
-    let looked = scene.look(Wish { bundle: "new", destination: "d", force: false }, &scene.local()).unwrap();
+    let looked =
+        scene.look(Wish { bundle: "new", destination: "d", force: false, again: false }, &scene.local()).unwrap();
     assert_eq!(codes(&looked.warnings), [Code::RecoveryPending]);
     let guard = scene.local().lock(b"", &|_| Ok(())).unwrap();
-    let looked = scene.look(Wish { bundle: "new", destination: "d", force: false }, &scene.local()).unwrap();
+    let looked =
+        scene.look(Wish { bundle: "new", destination: "d", force: false, again: false }, &scene.local()).unwrap();
     assert_eq!(codes(&looked.warnings), [Code::PublicationInProgress]);
     drop(guard);
     let published = scene.publish("new", "d", &scene.local()).unwrap();
