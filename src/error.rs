@@ -264,6 +264,13 @@ impl Error {
         Error { code, message: path::plain(&message.into()), hint: None, detail: Vec::new() }
     }
 
+    /// The error that these findings make together: the first of them, and how many more there are.
+    pub fn of(code: Code, detail: Vec<Detail>) -> Error {
+        let first = detail.first().map_or("", |first| first.message.as_str());
+        let more = if detail.len() > 1 { format!(" (and {} more)", detail.len() - 1) } else { String::new() };
+        Error::new(code, format!("{first}{more}")).detail(detail)
+    }
+
     /// Adds the cure.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Error {

@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use super::{details_of, open};
 use crate::bundle::{self, Manifest};
-use crate::config::{Destination, PathMapping, Pipeline, Reconciliation, StateMode};
+use crate::config::{Destination, PathMapping, Pipeline};
 use crate::error::{Code, Error, Result, Warning};
 use crate::host::Host;
 use crate::path::BundlePath;
 use crate::plan::{Action, Wanted};
 use crate::pool;
-use crate::publish::{Publication, Published, World, invalid_bundle};
+use crate::publish::{Publication, World, invalid_bundle};
 use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter};
 use crate::source::{Found, discover, newest};
 use crate::storage::Storage;
@@ -183,7 +183,9 @@ impl Run<'_> {
         {
             self.verified(bundle, source.as_ref(), manifest)?;
             publication.preview(plan)?;
-            self.fixed_replace(&published, target, there.as_ref());
+            if fixed && publication.wanted.replaces_all(published.decision.action) {
+                self.fixed_replace(target, there.as_ref());
+            }
         }
         record.take(&published, target.destination.takeover.as_str(), self.mode.dry_run);
         if published.plan.is_some() {
@@ -220,19 +222,9 @@ impl Run<'_> {
         }
     }
 
-    fn fixed_replace(&self, published: &Published, target: &Target<'_>, there: &dyn Storage) {
-        let destination = target.destination;
-        let keeps =
-            destination.reconciliation == Reconciliation::Merge || destination.state_mode == StateMode::SharedRoot;
-        let replaces = match published.decision.action {
-            Action::PublishNew => false,
-            Action::ReplaceOlder | Action::Republish => !keeps,
-            _ => true,
-        };
-        if destination.path_mapping == PathMapping::Fixed && replaces {
-            let message = format!("the destination root {} would be replaced", there.describe());
-            self.warn(Warning::new(Code::FixedReplace, message), target);
-        }
+    fn fixed_replace(&self, target: &Target<'_>, there: &dyn Storage) {
+        let message = format!("the destination root {} would be replaced", there.describe());
+        self.warn(Warning::new(Code::FixedReplace, message), target);
     }
 }
 

@@ -200,6 +200,11 @@ impl Journal {
         self
     }
 
+    /// The name of its file.
+    pub fn name(&self) -> String {
+        name(&self.pipeline_id, &self.destination_id)
+    }
+
     /// A journal of deletes: nothing is staged for them, and what they leave is known once they are done.
     #[must_use]
     pub fn delete(self, operations: Vec<Operation>) -> Journal {

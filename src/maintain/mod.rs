@@ -14,7 +14,7 @@ use crate::journal;
 use crate::names::{JOURNAL_PREFIX, STATE};
 use crate::path::RelPath;
 use crate::publish::{Foreseen, ReadState, Site};
-use crate::state::{Mode, OutputRecord, State};
+use crate::state::{Mode, OutputRecord, Owner, State};
 use crate::storage::{Guard, Version};
 
 /// A destination that is looked after.
@@ -64,7 +64,7 @@ impl Upkeep<'_> {
         }
         let own = journal::name(self.pipeline_id, &self.destination.id);
         self.site.locked(|guard| {
-            if self.site.recover(guard, Some(&own), warnings)? {
+            if self.site.recover(guard, &own, warnings)? {
                 return Err(self.unfinished());
             }
             work(guard, self.hold(self.site.read_state()?)?)
@@ -108,17 +108,13 @@ impl Upkeep<'_> {
                     .hint("publish to it with --republish first, which converts it, or set state.mode: single_owner"))
             }
             (StateMode::SingleOwner, Mode::SingleOwner) if own.is_none() => {
-                let owner = state.owners.first().map(|owner| format!("{}/{}", owner.pipeline_id, owner.destination_id));
+                let owner = state.owners.first().map(Owner::label);
                 let message = format!("{place}: it belongs to {}, not to {named}", owner.unwrap_or_default());
                 Err(Error::new(Code::IdentityMismatch, message).hint("name the pipeline and destination that own it"))
             }
             (StateMode::SharedRoot, Mode::SharedRoot) if self.all_owners => Ok(None),
             (StateMode::SharedRoot, Mode::SharedRoot) if own.is_none() => {
-                let owners: Vec<String> = state
-                    .owners
-                    .iter()
-                    .map(|owner| format!("{}/{}", owner.pipeline_id, owner.destination_id))
-                    .collect();
+                let owners: Vec<String> = state.owners.iter().map(Owner::label).collect();
                 let message = format!("{place}: {named} has not published here");
                 let hint = format!("there is {}", owners.join(", "));
                 let error = Error::new(Code::OwnerNotFound, message);

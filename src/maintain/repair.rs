@@ -6,7 +6,7 @@ use super::{Held, Upkeep};
 use crate::error::{Result, Warning};
 use crate::path::{RawPath, RelPath};
 use crate::plan::{Sight, Survey};
-use crate::storage::Scope;
+use crate::publish::Unsettled;
 
 /// What a repair found, and did.
 #[derive(Debug)]
@@ -43,12 +43,7 @@ impl Upkeep<'_> {
     fn inspect(&self, held: &Held) -> Result<Repair> {
         let planned = BTreeSet::new();
         let sight = Sight { state: Some(&held.state), in_progress: &held.ours, planned: &planned, keep: true };
-        let mut survey = Survey::new(self.site.target.describe(), sight);
-        self.site.target.list(Scope::Destination, &mut |entry| {
-            self.site.world.cancel.check()?;
-            survey.see(entry);
-            Ok(())
-        })?;
+        let survey = self.site.survey(sight, &Unsettled::default())?;
         let missing = Upkeep::missing(held, &survey);
         // The path of a record that stays is managed, whatever stands there.
         let staying: BTreeSet<RawPath> = held

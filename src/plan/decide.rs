@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::{Action, Reason};
 use crate::bundle::Manifest;
-use crate::config::{Destination, OnConflict, OnNewer, OnOlder, StateMode, TakeoverMode};
+use crate::config::{Destination, OnConflict, OnNewer, OnOlder, Reconciliation, StateMode, TakeoverMode};
 use crate::error::{Code, Error, Result};
 use crate::names::STATE;
 use crate::state::{Mode, Owner, State};
@@ -34,6 +34,22 @@ impl Wanted<'_> {
 
     pub(super) fn is_shared(&self) -> bool {
         self.destination.state_mode == StateMode::SharedRoot
+    }
+
+    /// Whether `action` retains what the bundle lacks. A takeover and a forced replacement never do.
+    pub(super) fn merges(&self, action: Action) -> bool {
+        self.destination.reconciliation == Reconciliation::Merge
+            && matches!(action, Action::ReplaceOlder | Action::Republish)
+    }
+
+    /// Whether `action` replaces all that is published at the place, and not a part of it.
+    pub fn replaces_all(&self, action: Action) -> bool {
+        match action {
+            Action::ReplaceOlder | Action::Republish => !self.is_shared() && !self.merges(action),
+            Action::ReplaceTakeover => !self.is_shared(),
+            Action::ForceReplace => true,
+            _ => false,
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use super::decide::{Decision, Wanted, conflict};
 use super::layout::{Staying, lay_out};
 use super::survey::Survey;
 use super::{Action, Reason, refuse};
-use crate::config::{Reconciliation, TakeoverMode};
+use crate::config::TakeoverMode;
 use crate::digest::Fingerprint;
 use crate::error::Result;
 use crate::journal::Operation;
@@ -156,17 +156,13 @@ pub fn plan(
 ) -> Result<Plan> {
     let planned = survey.planned();
     let (own, others) = stand(wanted, old);
-    let merges = |decision: &Decision| {
-        wanted.destination.reconciliation == Reconciliation::Merge
-            && matches!(decision.action, Action::ReplaceOlder | Action::Republish)
-    };
     let (taken, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|record| planned.contains(&record.path));
     if let (Some(old), false) = (old, taken.is_empty()) {
         decision = take(wanted, decision, &taken, old)?;
     }
     if decision.action != Action::ForceReplace {
         // Without a state nothing is recorded: then all of it is somebody else's.
-        let some = old.is_some() && (wanted.is_shared() || merges(&decision));
+        let some = old.is_some() && (wanted.is_shared() || wanted.merges(decision.action));
         match if some { refuse::blocking(survey) } else { refuse::unmanaged(survey, old.is_some()) } {
             Err(error) if wanted.force => decision = Decision::forced(error.code),
             refusal => refusal?,
@@ -181,7 +177,8 @@ pub fn plan(
     let stays = |record: &&OutputRecord| {
         !planned.contains(&record.path) && survey.managed_above(record.path.as_str()).is_none()
     };
-    let retained: Vec<&OutputRecord> = own.into_iter().filter(|_| merges(&decision)).filter(stays).collect();
+    let retained: Vec<&OutputRecord> =
+        own.into_iter().filter(|_| wanted.merges(decision.action)).filter(stays).collect();
     refuse::collision(planned, &retained, &others, old)?;
     let staying =
         Staying { retained: retained.into_iter().cloned().collect(), others: others.into_iter().cloned().collect() };
@@ -226,7 +223,7 @@ fn forced(old: Option<&State>, survey: &Survey<'_>) -> Forced {
 fn theirs(wanted: &Wanted<'_>, old: Option<&State>) -> BTreeMap<RawPath, String> {
     let own = old.and_then(|old| wanted.own(old));
     let theirs = old.into_iter().flat_map(|old| &old.outputs).filter(|record| Some(record.owner) != own);
-    let whose = |record: &OutputRecord| Some(((&record.path).into(), refuse::label(old?.owners.get(record.owner)?)));
+    let whose = |record: &OutputRecord| Some(((&record.path).into(), old?.owners.get(record.owner)?.label()));
     theirs.filter_map(whose).collect()
 }
 

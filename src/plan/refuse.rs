@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::survey::{Found, NAMED, Survey};
+use super::survey::{Found, Survey};
 use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
 use crate::state::{OutputRecord, Owner, State};
@@ -83,7 +83,7 @@ pub(super) fn collision(
     let (new, kept) =
         if planned.contains(clash.first) { (clash.first, clash.second) } else { (clash.second, clash.first) };
     let other = others.iter().find(|record| record.path.as_str() == kept);
-    let owner = other.and_then(|record| old?.owners.get(record.owner)).map(label);
+    let owner = other.and_then(|record| old?.owners.get(record.owner)).map(Owner::label);
     let (whose, hint) = match owner {
         Some(owner) => {
             (format!("output {kept} of {owner}"), "rename one of the two in its source, or choose another path")
@@ -99,18 +99,10 @@ pub(super) fn collision(
 
 /// Outputs whose paths belong to other owners.
 pub(super) fn owned(taken: &[&OutputRecord], old: &State) -> Error {
-    let owner = |record: &OutputRecord| old.owners.get(record.owner).map_or(String::new(), label);
-    let lines = taken.iter().take(NAMED).map(|record| {
+    let owner = |record: &OutputRecord| old.owners.get(record.owner).map_or(String::new(), Owner::label);
+    let lines = taken.iter().map(|record| {
         let message = format!("{}: belongs to {}", record.path, owner(record));
         Detail::new(Code::PathOwnedByOther, message, Some(record.path.to_string()))
     });
-    let detail: Vec<Detail> = lines.collect();
-    let more = if taken.len() > 1 { format!(" (and {} more)", taken.len() - 1) } else { String::new() };
-    let message = detail.first().map_or(String::new(), |first| format!("{}{more}", first.message));
-    Error::new(Code::PathOwnedByOther, message).detail(detail)
-}
-
-/// An owner, as messages name it.
-pub(super) fn label(owner: &Owner) -> String {
-    format!("{}/{}", owner.pipeline_id, owner.destination_id)
+    Error::of(Code::PathOwnedByOther, lines.collect())
 }

@@ -7,7 +7,7 @@ use crate::path::{self, RawPath, RelPath};
 use crate::state::State;
 
 /// How many unmanaged entries a message names.
-pub(super) const NAMED: usize = 10;
+const NAMED: usize = 10;
 
 /// Entries of which a message names the first ones.
 #[derive(Debug, Default)]

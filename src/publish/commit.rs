@@ -13,7 +13,7 @@ use crate::state;
 use crate::storage::{Body, Commit, Expected, Guard, Job, Kind, Recovery, Scope, Stage, Version};
 
 /// How many operations are done before the lock is looked at again.
-const BATCH: usize = 1000;
+pub(super) const BATCH: usize = 1000;
 
 impl Site<'_> {
     /// All that happens after the commit point; done again after a crash, it goes on from where it was.
@@ -90,7 +90,10 @@ impl Site<'_> {
         let lost = || {
             let message = format!("{}: {} is not whole", self.target.describe(), stage.name());
             Error::new(Code::CommitIncomplete, message)
-                .hint("it was cut short, and what was staged is gone: move its journal aside and publish anew, with --force if its outputs are in the way")
+                .hint(
+                "it was cut short, and what was staged is gone: move its journal aside and publish anew, with --force if \
+                 its outputs are in the way",
+            )
         };
         let target = journal.target.ok_or_else(lost)?;
         if let Some(Job { body: Body::Bytes(bytes), .. }) = jobs.get(target.job) {

@@ -2,17 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use super::site::Site;
+use super::commit::BATCH;
+use super::site::{Site, Unsettled};
 use crate::error::{Code, Error, Result};
-use crate::journal::{self, Journal, Operation};
+use crate::journal::{Journal, Operation};
 use crate::names::STATE;
 use crate::path::{RawPath, RelPath};
-use crate::plan::{Sight, Survey};
+use crate::plan::Sight;
 use crate::state::State;
-use crate::storage::{Expected, Guard, Scope, Version};
-
-/// How many deletes are done before the lock is looked at again.
-const BATCH: usize = 1000;
+use crate::storage::{Expected, Guard, Version};
 
 /// What became of paths that were to be deleted.
 #[derive(Debug, Default)]
@@ -44,7 +42,7 @@ impl Site<'_> {
         (state, version): (State, Option<&Version>),
     ) -> Result<Deletes> {
         let there = self.there(&state, paths)?;
-        let name = journal::name(&journal.pipeline_id, &journal.destination_id);
+        let name = journal.name();
         let remove = paths.iter().map(|path| Operation::Remove { path: path.into() });
         let journal = journal.delete(remove.collect());
         self.target.put_small(&name, &journal.to_file()?, Expected::Any)?;
@@ -74,12 +72,7 @@ impl Site<'_> {
     fn there(&self, state: &State, paths: &[RelPath]) -> Result<There> {
         let planned = BTreeSet::new();
         let sight = Sight { state: Some(state), in_progress: &[], planned: &planned, keep: false };
-        let mut survey = Survey::new(self.target.describe(), sight);
-        self.target.list(Scope::Destination, &mut |entry| {
-            self.world.cancel.check()?;
-            survey.see(entry);
-            Ok(())
-        })?;
+        let survey = self.survey(sight, &Unsettled::default())?;
         let outputs = paths.iter().filter(|path| survey.is_present(path)).cloned().collect();
         let unseen = paths.iter().filter(|path| survey.is_unseen(path)).cloned().collect();
         let dirs: BTreeSet<&str> = paths.iter().flat_map(RelPath::ancestors).collect();
@@ -139,6 +132,6 @@ impl Site<'_> {
         state.updated_at = (self.world.now)();
         state.distributor_version = Some(env!("CARGO_PKG_VERSION").to_owned());
         guard.check()?;
-        self.target.put_small(STATE, state.into_json().as_bytes(), Expected::Version(version))
+        self.target.put_small(STATE, state.into_file()?.as_bytes(), Expected::Version(version))
     }
 }

@@ -1,4 +1,4 @@
-//! Staging, the commit point, and what comes after it.
+//! Staging, and the commit point.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::commit::touched;
 use super::{Publication, ReadState};
 use crate::digest::{Digest, Fingerprint};
 use crate::error::{Code, Error, Result};
-use crate::journal::{self, Begin, Journal, Kind, Target};
+use crate::journal::{Begin, Journal, Kind, Target};
 use crate::path::{RawPath, RelPath};
 use crate::plan::Plan;
 use crate::storage::{Body, Expected, Guard, Job, Stage, StageError, Version};
@@ -33,7 +33,7 @@ impl Publication<'_> {
     pub(super) fn execute(&self, guard: &dyn Guard, plan: &mut Plan, read: ReadState, dirty: bool) -> Result<()> {
         let stage = Stage((self.world.token)());
         let begun = self.begin(&stage, dirty);
-        let name = journal::name(&begun.pipeline_id, &begun.destination_id);
+        let name = begun.name();
         self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
         match self.prepare(guard, &stage, plan, read, begun) {
             Ok(ready) => {
@@ -70,7 +70,7 @@ impl Publication<'_> {
         // The old state is large, and has served.
         let old = read.version;
         drop(read.parsed);
-        let state = state.into_file().map_err(too_large)?;
+        let state = state.into_file()?;
         let target = Target { job: plan.outputs.len(), sha256: Digest::of(state.as_bytes()) };
         // The state is staged with the outputs. It never gets a name from there: the path is for messages.
         let unnamed = RelPath::parse("state").map_err(|fault| Error::new(Code::StorageError, fault.to_string()))?;
@@ -84,8 +84,7 @@ impl Publication<'_> {
         guard.check()?;
         ready.journal = ready.journal.commit(plan.operations(), target);
         self.target.check_writable(&touched(&ready.journal.operations))?;
-        let name = journal::name(&ready.journal.pipeline_id, &ready.journal.destination_id);
-        self.target.put_small(&name, &ready.journal.to_file()?, Expected::Any)?;
+        self.target.put_small(&ready.journal.name(), &ready.journal.to_file()?, Expected::Any)?;
         Ok(ready)
     }
 
@@ -140,9 +139,4 @@ impl Publication<'_> {
             }
         }
     }
-}
-
-/// The error of a state that nobody could read again.
-pub(super) fn too_large(fault: String) -> Error {
-    Error::new(Code::Unsupported, fault).hint("publish to a destination of its own, or fewer files")
 }

@@ -17,9 +17,9 @@ use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::journal;
 use crate::names::STATE;
 use crate::path::BundlePath;
-use crate::plan::{self, Action, Decision, Plan, Sight, Survey, Wanted, decide};
+use crate::plan::{self, Action, Decision, Plan, Sight, Wanted, decide};
 use crate::state::{self, OutputRecord, State};
-use crate::storage::{Above, Guard, Scope, Storage};
+use crate::storage::{Above, Guard, Storage};
 use crate::transform;
 
 /// What is to be published, and where.
@@ -65,7 +65,7 @@ impl Publication<'_> {
         let plan = self.plan(&decision, &read, &unsettled)?;
         let state = plan.state(&self.wanted, read.valid(), &(self.world.now)());
         drop(read);
-        state.into_file().map_err(execute::too_large)?;
+        state.into_file()?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
 
@@ -97,7 +97,7 @@ impl Publication<'_> {
     }
 
     fn under_lock(&self, guard: &dyn Guard, journal: &str, warnings: &mut Vec<Warning>) -> Result<Published> {
-        let dirty = self.site().recover(guard, Some(journal), warnings)?;
+        let dirty = self.site().recover(guard, journal, warnings)?;
         let read = self.site().read_state()?;
         let wanted = Wanted { dirty, ..self.wanted };
         let decision = decide(&wanted, read.parsed.as_ref())?;
@@ -128,14 +128,7 @@ impl Publication<'_> {
         let planned = plan::paths(&outputs);
         let sight =
             Sight { state: read.valid(), in_progress: &unsettled.ours, planned: &planned, keep: self.wanted.force };
-        let mut survey = Survey::new(self.target.describe(), sight);
-        self.target.list(Scope::Destination, &mut |entry| {
-            self.world.cancel.check()?;
-            if !unsettled.goes(&entry) {
-                survey.see(entry);
-            }
-            Ok(())
-        })?;
+        let survey = self.site().survey(sight, unsettled)?;
         let plan = plan::plan(&self.wanted, decision.clone(), outputs, read.valid(), &survey)?;
         if plan.force.is_some() {
             self.refuse_claimed()?;
@@ -172,16 +165,17 @@ fn not_a_place(error: Error) -> Error {
 
 /// The error of a bundle with these findings; `None` where there are none.
 pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
-    let first = details.first()?;
-    let more = if details.len() > 1 { format!(" (and {} more)", details.len() - 1) } else { String::new() };
+    if details.is_empty() {
+        return None;
+    }
     if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
-        let hint = "mend the file, or leave it out of the transform's match";
-        return Some(Error::new(Code::InvalidMarkdown, format!("{}{more}", first.message)).hint(hint).detail(details));
+        let hint = "save it as UTF-8, make it smaller, or leave it out of the transform's match";
+        return Some(Error::of(Code::InvalidMarkdown, details).hint(hint));
     }
     let hint = if details.iter().any(|detail| detail.code == Code::PermissionDenied) {
         "check the owner and mode of the bundle's files"
     } else {
         "make the bundle and its manifest anew, together"
     };
-    Some(Error::new(Code::InvalidBundle, format!("{}{more}", first.message)).hint(hint).detail(details))
+    Some(Error::of(Code::InvalidBundle, details).hint(hint))
 }

@@ -10,7 +10,7 @@ use crate::storage::{Guard, Recovery, Small, Stage};
 impl Site<'_> {
     /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Says whether
     /// what is there may not be what the state says.
-    pub fn recover(&self, guard: &dyn Guard, own: Option<&str>, warnings: &mut Vec<Warning>) -> Result<bool> {
+    pub fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<bool> {
         let mut dirty = false;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
@@ -31,7 +31,7 @@ impl Site<'_> {
                 (Cure::Settle, Recovery::Redo) => self.settle(&name, &journal)?,
                 // The stage of a publication that was not committed is swept.
                 (Cure::Discard, Recovery::Redo) => self.target.remove_small(&name)?,
-                (_, Recovery::DirtyMark) => dirty |= self.mark(&name, &journal, cure)? && own == Some(name.as_str()),
+                (_, Recovery::DirtyMark) => dirty |= self.mark(&name, &journal, cure)? && own == name,
             }
         }
         self.target.sweep_stages(&[])?;
@@ -68,34 +68,22 @@ impl Site<'_> {
     }
 
     /// Whether the journal stays, because only its owner's next publication can finish what it tells of.
-    pub(super) fn is_mark(&self, journal: &Journal) -> Result<bool> {
-        if self.target.recovery() == Recovery::Redo {
-            return Ok(false);
-        }
-        let state = self.target.get_small(STATE, u64::MAX)?;
-        Ok(match cure(journal, state.map(|small| Digest::of(&small.bytes))) {
-            Cure::Finish => true,
-            Cure::Discard => journal.dirty,
-            Cure::Settle | Cure::Delete => false,
-        })
+    pub(super) fn is_mark(&self, journal: &Journal, cure: Cure) -> bool {
+        self.target.recovery() == Recovery::DirtyMark
+            && (cure == Cure::Finish || cure == Cure::Discard && journal.dirty)
     }
 
     /// Where only the source has the bytes: new objects go, and the owner publishes again. Says whether the journal stays
     /// for that.
     fn mark(&self, name: &str, journal: &Journal, cure: Cure) -> Result<bool> {
-        let stage = Stage(journal.stage.clone());
-        match cure {
-            Cure::Settle => self.target.remove_small(name).map(|()| false),
-            Cure::Discard if !journal.dirty => {
-                self.target.close_stage(&stage)?;
-                self.target.remove_small(name).map(|()| false)
+        let (stage, is_mark) = (Stage(journal.stage.clone()), self.is_mark(journal, cure));
+        match (journal.phase, is_mark) {
+            (Phase::Committing, true) => {
+                self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>())?;
             }
-            Cure::Finish | Cure::Discard | Cure::Delete => {
-                if journal.phase == Phase::Committing {
-                    self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>())?;
-                }
-                Ok(true)
-            }
+            (Phase::Staging, false) => self.target.close_stage(&stage)?,
+            _ => {}
         }
+        if is_mark { Ok(true) } else { self.target.remove_small(name).map(|()| false) }
     }
 }

@@ -8,14 +8,15 @@ use crate::host::{Cancel, Holder};
 use crate::journal::{self, Cure, Journal};
 use crate::names::{JOURNAL_PREFIX, LOCK, STATE};
 use crate::path::{RESERVED, RawPath, RelPath};
+use crate::plan::{Sight, Survey};
 use crate::state::{self, State};
-use crate::storage::{Entry, Guard, Kind, Recovery, Stage, Storage, Version};
+use crate::storage::{Entry, Guard, Kind, Recovery, Scope, Stage, Storage, Version};
 use crate::timestamp::Timestamp;
 
 /// After how long it is said that a lock is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a publication needs of the world outside.
+/// What a command needs of the world outside.
 pub struct World<'a> {
     /// What can interrupt it.
     pub cancel: &'a Cancel,
@@ -80,7 +81,7 @@ impl Unsettled {
     }
 
     /// Whether an entry will be gone. A file where an output comes is that output.
-    pub(super) fn goes(&self, entry: &Entry) -> bool {
+    fn goes(&self, entry: &Entry) -> bool {
         self.gone.get(&entry.raw).is_some_and(|comes| !comes || entry.kind != Kind::File)
     }
 }
@@ -107,6 +108,19 @@ impl Site<'_> {
         // Whatever was done counts; a lock file that can't be removed makes the next command look twice, no more.
         let _ = guard.release(mark);
         done
+    }
+
+    /// Lists what lies there, but for what `unsettled` says will be gone.
+    pub fn survey<'a>(&self, sight: Sight<'a>, unsettled: &Unsettled) -> Result<Survey<'a>> {
+        let mut survey = Survey::new(self.target.describe(), sight);
+        self.target.list(Scope::Destination, &mut |entry| {
+            self.world.cancel.check()?;
+            if !unsettled.goes(&entry) {
+                survey.see(entry);
+            }
+            Ok(())
+        })?;
+        Ok(survey)
     }
 
     fn lock(&self) -> Result<Box<dyn Guard>> {
@@ -149,17 +163,21 @@ impl Site<'_> {
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
-            dirty |= !busy && own == name && self.is_mark(&journal)?;
             if busy {
                 let message = format!("{}: another command is at work here", self.target.describe());
                 warnings.push(Warning::new(Code::PublicationInProgress, message));
                 unsettled.finish(&journal);
-            } else if self.needs_finishing(&journal)? {
+                continue;
+            }
+            let state = self.target.get_small(STATE, u64::MAX)?;
+            let cure = self.cure(&journal, state.as_ref())?;
+            dirty |= own == name && self.is_mark(&journal, cure);
+            if matches!(cure, Cure::Finish | Cure::Delete) {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
                 warnings.push(Warning::new(Code::RecoveryPending, message));
                 unsettled.ours.extend(read.valid().into_iter().flat_map(|s| s.outputs.iter().map(|o| o.path.clone())));
-                if self.target.recovery() == Recovery::Redo || journal.kind == journal::Kind::Prune {
+                if self.target.recovery() == Recovery::Redo || cure == Cure::Delete {
                     unsettled.finish(&journal);
                     coming.extend(journal.written().cloned());
                 } else {
@@ -169,11 +187,6 @@ impl Site<'_> {
             }
         }
         Ok(Foreseen { read, unsettled, coming, dirty })
-    }
-
-    fn needs_finishing(&self, journal: &Journal) -> Result<bool> {
-        let state = self.target.get_small(STATE, u64::MAX)?;
-        Ok(matches!(self.cure(journal, state.as_ref())?, Cure::Finish | Cure::Delete))
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {
@@ -192,8 +205,10 @@ impl Site<'_> {
         let Some(small) = self.target.get_small(name, journal::MAX_BYTES)? else { return Ok(None) };
         Journal::parse(&small.bytes).map(Some).map_err(|fault| {
             let message = format!("{}: {name}: this is no journal: {fault}", self.target.describe());
-            Error::new(Code::CommitIncomplete, message)
-                .hint("if no other version of distributor wrote it, move it aside and run again, with --force if half-published outputs are in the way")
+            Error::new(Code::CommitIncomplete, message).hint(
+                "if no other version of distributor wrote it, move it aside and run again, with --force if \
+                 half-published outputs are in the way",
+            )
         })
     }
 }

@@ -7,6 +7,7 @@ use super::record::{Mode, OutputKind, OutputRecord, State};
 use super::shared::{self, Version3};
 use super::single::{self, Version1, Version2};
 use crate::bundle::Manifest;
+use crate::error::{Code, Error};
 use crate::id::is_id;
 use crate::json::{self, Object};
 use crate::path::{self, RelPath};
@@ -75,17 +76,18 @@ impl State {
         }
     }
 
-    /// The state file, unless it would be so large that nobody could read it again. The error says how large.
-    pub fn into_file(self) -> Result<String, String> {
+    /// The state file, unless it would be so large that nobody could read it again.
+    pub fn into_file(self) -> Result<String, Error> {
         let (owners, outputs) = (self.owners.len(), self.outputs.len());
         let json = self.into_json();
         if json.len() as u64 <= MAX_BYTES {
             return Ok(json);
         }
         let bytes = json.len();
-        Err(format!(
+        let message = format!(
             "the state would be larger ({bytes} bytes) than {MAX_BYTES} bytes: {owners} owners, {outputs} outputs"
-        ))
+        );
+        Err(Error::new(Code::Unsupported, message).hint("publish to a destination of its own, or fewer files"))
     }
 
     /// The state as it is written.

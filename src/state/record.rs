@@ -93,6 +93,11 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// Pipeline and destination, as messages name them.
+    pub fn label(&self) -> String {
+        format!("{}/{}", self.pipeline_id, self.destination_id)
+    }
+
     /// Whether it is this destination of this pipeline.
     pub fn is(&self, pipeline_id: &str, destination_id: &str) -> bool {
         self.pipeline_id == pipeline_id && self.destination_id == destination_id

@@ -116,10 +116,11 @@ fn refuse_collisions(list: &[Output]) -> Result<()> {
             details.push(Detail::new(Code::OutputCollision, message, Some(first.to_owned())));
         }
     }
-    let Some(first) = details.first() else { return Ok(()) };
-    let more = if details.len() > 1 { format!(" (and {} more)", details.len() - 1) } else { String::new() };
+    if details.is_empty() {
+        return Ok(());
+    }
     let hint = "rename one of the two in the source, choose another outputs.policy, or narrow the transform's match";
-    Err(Error::new(Code::OutputCollision, format!("{}{more}", first.message)).hint(hint).detail(details))
+    Err(Error::of(Code::OutputCollision, details).hint(hint))
 }
 
 /// The files of a bundle that no output comes from: they are still looked at, for the bundle is whole or not published.
@@ -159,7 +160,7 @@ impl<'a> Pages<'a> {
         let file = file.ok_or_else(|| Error::new(Code::NotFound, format!("{}: not listed", output.source_path)))?;
         if file.size > MAX_MARKDOWN {
             let message = format!("{}: {} bytes, and Markdown is read up to {MAX_MARKDOWN}", file.path, file.size);
-            return Err(Error::new(Code::InvalidMarkdown, message).hint("split it, or leave it out of the transform"));
+            return Err(Error::new(Code::InvalidMarkdown, message));
         }
         Ok(file)
     }
@@ -179,7 +180,7 @@ impl<'a> Pages<'a> {
         };
         markdown::render(source, &page).map_err(|wrong| {
             let message = format!("{}: not UTF-8 at byte {}", output.source_path, wrong.offset);
-            Error::new(Code::InvalidMarkdown, message).hint("save it as UTF-8, or leave it out of the transform")
+            Error::new(Code::InvalidMarkdown, message)
         })
     }
 
