@@ -11,6 +11,8 @@ pub enum Kind {
     Directory,
     /// A directory with a state file of its own: managed below, not looked into.
     Managed,
+    /// An empty object whose name ends in `/`, as tools make it to show a directory: never content.
+    Marker,
     /// A symbolic link, never followed.
     Link,
     /// A FIFO, socket or device.

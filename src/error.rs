@@ -134,6 +134,12 @@ codes! {
     ReadOnly = "read_only", Failure;
     /// A name or path is longer than the storage allows.
     PathTooLong = "path_too_long", Failure;
+    /// The server can't be reached.
+    Unreachable = "unreachable", Failure;
+    /// The server did not answer in time.
+    Timeout = "timeout", Failure;
+    /// The server does not accept the credentials, or there are none.
+    AuthFailed = "auth_failed", Failure;
     /// The storage failed in another way.
     StorageError = "storage_error", Failure;
     /// A signal ended the work.

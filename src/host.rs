@@ -54,18 +54,32 @@ pub struct Holder {
     pub program: String,
 }
 
+impl Holder {
+    /// Whether `other` was a process of the same host, and is gone.
+    pub fn knows_gone(&self, other: &Holder) -> bool {
+        !self.boot_id.is_empty()
+            && self.boot_id == other.boot_id
+            && self.pid_namespace == other.pid_namespace
+            && started(&other.process_id.to_string()) != Some(other.process_start)
+    }
+}
+
+/// When a process started, in clock ticks since the host did.
+fn started(process: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // After the program's name, in parentheses that it may hold too: field 22 of proc_pid_stat(5).
+    stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()
+}
+
 /// This process, as far as the system tells.
 fn this_process() -> Holder {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    // After the program's name, in parentheses that it may hold too: field 22 of proc_pid_stat(5).
-    let stat = read("/proc/self/stat");
-    let start = stat.rsplit(") ").next().and_then(|rest| rest.split(' ').nth(19)).and_then(|field| field.parse().ok());
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
     Holder {
         host: read("/proc/sys/kernel/hostname").trim().to_owned(),
         boot_id: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
         process_id: std::process::id(),
-        process_start: start.unwrap_or_default(),
+        process_start: started("self").unwrap_or_default(),
         pid_namespace: namespace.to_string_lossy().into_owned(),
         program: format!("distributor {}", env!("CARGO_PKG_VERSION")),
     }
@@ -135,7 +149,8 @@ fn become_program(name: &str, args: &[OsString]) -> io::Error {
     }
 }
 
-fn random_token() -> String {
+/// A name that nobody else uses: 16 lower-case hex digits.
+pub fn random_token() -> String {
     use std::hash::{BuildHasher, Hasher};
     // Seeded by the system's random source once a process, then by a counter: unique, not secret.
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();

@@ -12,6 +12,7 @@ pub mod digest;
 pub mod entry;
 pub mod error;
 pub mod host;
+pub mod http;
 pub mod id;
 pub mod journal;
 mod json;

@@ -65,7 +65,12 @@ const ROOMS: &[Room] = &[
     ("cli", &["error", "path", "suggest"], &[]),
     ("secrets", &["error", "host", "path"], &[Files]),
     ("config", &["entry", "error", "host", "id", "path", "suggest", "timestamp"], &[Files]),
-    ("storage", &["digest", "entry", "error", "host", "names", "path", "pool", "timestamp"], &[Files]),
+    ("http", &["error", "host"], &[Files]),
+    (
+        "storage",
+        &["digest", "entry", "error", "host", "http", "names", "path", "pool", "secrets", "timestamp"],
+        &[Clock, Files],
+    ),
     ("bundle", &["digest", "entry", "error", "host", "id", "json", "path", "pool", "storage", "timestamp"], &[]),
     ("source", &["bundle", "entry", "error", "host", "path", "storage", "timestamp"], &[]),
     ("state", &["bundle", "digest", "config", "error", "id", "json", "path", "timestamp"], &[]),

@@ -114,6 +114,7 @@ pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlist
         let what = match entry.kind {
             Kind::Directory | Kind::Managed => return Ok(()),
             Kind::File => "file",
+            Kind::Marker => return Ok(()),
             Kind::Link => "symbolic link",
             Kind::Special => "special file",
             Kind::Closed => "directory",

@@ -35,8 +35,8 @@ fn place_of(storage: &Local, error: &Error) -> String {
 fn pipeline(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>, id: &str) -> Result<u8> {
     let config = open::config(host, parsed, reporter)?;
     let pipeline = open::pipeline(&config, id)?;
-    open::secrets(host, &config, &[id], reporter)?;
-    match ran(open::named_source(pipeline).and_then(|root| discover(root.as_ref())))? {
+    let opener = open::Opener::new(host, &config, &[id], reporter)?;
+    match ran(opener.source(pipeline).and_then(|root| discover(root.as_ref())))? {
         Err(error) => finish(reporter, Vec::new(), &[(id.to_owned(), error)]),
         Ok(discovery) => {
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(id)));

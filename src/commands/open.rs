@@ -1,11 +1,13 @@
 //! From the configuration to pipelines and places.
 
 use crate::cli::{self, Parsed};
-use crate::config::{self, Backend, Config, Destination, Pipeline, Source, Target};
+use crate::config::{self, Config, Destination, Pipeline, S3Credentials, S3Place, Source, Target};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::Reporter;
 use crate::secrets::Secrets;
+use crate::path::RelPath;
+use crate::storage::s3::{Key, Keys, S3, Settings};
 use crate::storage::{Local, Modes, Storage};
 use crate::suggest::nearest;
 
@@ -35,39 +37,83 @@ pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error
     }
 }
 
-/// Checks that every variable the pipelines need has a value.
-pub(super) fn secrets(host: &Host, config: &Config, ids: &[&str], reporter: &Reporter<'_>) -> Result<()> {
-    let secrets = Secrets::load(host, config.secrets_directory.as_deref())?;
-    let names = config.variables(ids);
-    secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
-    secrets.require(&names)?;
-    // All is read that a program starts with.
-    host.cancel.listen();
-    Ok(())
+/// Opens places, with what they need beside the configuration.
+pub(super) struct Opener<'a> {
+    host: &'a Host,
+    secrets: Secrets,
 }
 
-/// The place of a pipeline's source.
-pub(super) fn source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
-    match &pipeline.source {
-        Source::Local(source) => Ok(Box::new(Local::new(&source.path, Modes::default()))),
-        other => Err(unsupported(&format!("a source with backend: {}", other.backend().as_str()))),
+impl<'a> Opener<'a> {
+    /// Checks that every variable the pipelines need has a value.
+    pub(super) fn new(
+        host: &'a Host,
+        config: &Config,
+        pipelines: &[&str],
+        reporter: &Reporter<'_>,
+    ) -> Result<Opener<'a>> {
+        let secrets = Secrets::load(host, config.secrets_directory.as_deref())?;
+        let names = config.variables(pipelines);
+        secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
+        secrets.require(&names)?;
+        // All is read that a program starts with.
+        host.cancel.listen();
+        Ok(Opener { host, secrets })
     }
-}
 
-/// The source of a pipeline that a program was told to look at.
-pub(super) fn named_source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
-    if pipeline.source.backend() == Backend::HttpUpload {
-        let message = format!("pipeline {} is served by distributor-serve", pipeline.id);
-        return Err(Error::new(Code::Usage, message).hint("its bundles come by upload: there is no source to look at"));
+    /// The place of a pipeline's source.
+    pub(super) fn source(&self, pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
+        match &pipeline.source {
+            Source::Local(source) => Ok(Box::new(Local::new(&source.path, Modes::default()))),
+            Source::S3(place) => self.s3(place),
+            Source::HttpUpload(_) => {
+                let message = format!("pipeline {} is served by distributor-serve", pipeline.id);
+                Err(Error::new(Code::Usage, message).hint("its bundles come by upload: there is no source to look at"))
+            }
+            Source::Ssh(_) => Err(unsupported("a source with backend: ssh")),
+        }
     }
-    source(pipeline)
-}
 
-/// The place of a destination.
-pub(super) fn destination(destination: &Destination) -> Result<Box<dyn Storage>> {
-    match &destination.target {
-        Target::Local(target) => Ok(Box::new(Local::new(&target.path, target.modes))),
-        other => Err(unsupported(&format!("a destination with backend: {}", other.backend().as_str()))),
+    /// The place of a destination.
+    pub(super) fn destination(&self, destination: &Destination) -> Result<Box<dyn Storage>> {
+        match &destination.target {
+            Target::Local(target) => Ok(Box::new(Local::new(&target.path, target.modes))),
+            Target::S3(place) => self.s3(place),
+            Target::Ssh(_) => Err(unsupported("a destination with backend: ssh")),
+        }
+    }
+
+    fn s3(&self, place: &S3Place) -> Result<Box<dyn Storage>> {
+        let value = |name: &String| self.secrets.get(name);
+        let keys = match &place.credentials {
+            Some(S3Credentials { access_key_id_env: id, secret_access_key_env: secret, session_token_env: token }) => {
+                let (Some(id), Some(secret)) = (value(id), value(secret)) else {
+                    return Err(Error::new(Code::MissingSecret, "the key of an S3 place has no value"));
+                };
+                Keys::given(Key { id, secret, session_token: token.as_ref().and_then(value), expires: None })
+            }
+            None => Keys::chain(self.host),
+        };
+        let rules = place.cache_control.clone();
+        let cache_control = move |path: &RelPath| {
+            let rule = rules.iter().find(|rule| rule.patterns.iter().any(|pattern| pattern.matches(path)));
+            rule.map(|rule| rule.value.clone())
+        };
+        let settings = Settings {
+            endpoint: place.endpoint.clone(),
+            bucket: place.bucket.clone(),
+            region: place.region.clone(),
+            path_style: place.path_style,
+            storage_class: place.storage_class.clone(),
+            cache_control: Box::new(cache_control),
+            concurrency: place.concurrency,
+            connect_timeout: place.connect_timeout,
+            timeout: place.timeout,
+            authorities: self.host.var("AWS_CA_BUNDLE").map(|file| self.host.resolve(file)),
+            keys,
+            holder: self.host.holder.clone(),
+            cancel: self.host.cancel.clone(),
+        };
+        Ok(Box::new(S3::new(settings, &place.prefix)?))
     }
 }
 

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use super::{details_of, open};
+use super::details_of;
+use super::open::Opener;
 use crate::bundle::{self, Manifest};
 use crate::config::{Destination, PathMapping, Pipeline};
 use crate::error::{Code, Error, Result, Warning};
@@ -27,8 +28,8 @@ pub(super) struct Target<'a> {
 }
 
 impl<'a> Target<'a> {
-    pub(super) fn new(destination: &'a Destination) -> Target<'a> {
-        Target { destination, place: open::destination(destination) }
+    pub(super) fn new(opener: &Opener<'_>, destination: &'a Destination) -> Target<'a> {
+        Target { destination, place: opener.destination(destination) }
     }
 }
 
@@ -62,7 +63,7 @@ pub(super) struct Mode {
 
 /// Publishes what the source of `pipeline` holds to `targets`.
 pub(super) fn pipeline(
-    host: &Host,
+    (host, opener): (&Host, &Opener<'_>),
     reporter: &Reporter<'_>,
     pipeline: &Pipeline,
     targets: &[Target<'_>],
@@ -71,7 +72,7 @@ pub(super) fn pipeline(
 ) -> PipelineRecord {
     let mut record =
         PipelineRecord { pipeline_id: pipeline.id.clone(), bundle_count: 0, error: None, destinations: Vec::new() };
-    let looked = open::source(pipeline).and_then(|root| Ok((discover(root.as_ref())?, root)));
+    let looked = opener.source(pipeline).and_then(|root| Ok((discover(root.as_ref())?, root)));
     match looked {
         Err(error) => {
             reporter.fail(std::slice::from_ref(&pipeline.id), &error);

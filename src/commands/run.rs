@@ -8,7 +8,7 @@ use super::{lock_timeout, open, start};
 use crate::cli::{
     self, CONFIG, DESTINATIONS, DETAILED_EXITCODE, DRY_RUN, FORCE, PIPELINES, Parsed, REPUBLISH, RUN, usage,
 };
-use crate::config::{Backend, Config, Pipeline};
+use crate::config::{Backend, Config, Destination, Pipeline};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::report::{PipelineRecord, RunBody, Summary};
@@ -22,9 +22,13 @@ pub fn main(host: &Host) -> u8 {
         let config = open::config(host, parsed, reporter)?;
         let selected = select(&config, parsed)?;
         let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
-        open::secrets(host, &config, &ids, reporter)?;
+        let opener = open::Opener::new(host, &config, &ids, reporter)?;
         let pipelines: Vec<PipelineRecord> = with_world(host, reporter, lock_timeout(&RUN, parsed)?, |world| {
-            selected.iter().map(|(source, targets)| pipeline(host, reporter, source, targets, world, mode)).collect()
+            let publish = |(source, destinations): &(&Pipeline, Vec<&Destination>)| {
+                let targets: Vec<Target<'_>> = destinations.iter().map(|d| Target::new(&opener, d)).collect();
+                pipeline((host, &opener), reporter, source, &targets, world, mode)
+            };
+            selected.iter().map(publish).collect()
         });
         let summary = Summary::of(&pipelines);
         let failed = summary.failed > 0;
@@ -59,7 +63,7 @@ fn mode(parsed: &Parsed) -> Result<Mode> {
 }
 
 /// The pipelines and destinations that the command line asks for, in the order of the configuration.
-fn select<'a>(config: &'a Config, parsed: &Parsed) -> Result<Vec<(&'a Pipeline, Vec<Target<'a>>)>> {
+fn select<'a>(config: &'a Config, parsed: &Parsed) -> Result<Vec<(&'a Pipeline, Vec<&'a Destination>)>> {
     let named: Vec<&str> = parsed.texts(&PIPELINES).collect::<Result<_>>()?;
     for id in &named {
         if open::pipeline(config, id)?.source.backend() == Backend::HttpUpload {
@@ -85,9 +89,9 @@ fn select<'a>(config: &'a Config, parsed: &Parsed) -> Result<Vec<(&'a Pipeline, 
             return Err(open::unknown(Code::UnknownDestination, "destination", typed, &known));
         }
     }
-    let targets = |pipeline: &'a Pipeline| -> Vec<Target<'a>> {
+    let targets = |pipeline: &'a Pipeline| -> Vec<&'a Destination> {
         let meant = |id: &str| only.is_empty() || only.iter().any(|typed| is(&pipeline.id, id, typed));
-        pipeline.destinations.iter().filter(|d| meant(&d.id)).map(Target::new).collect()
+        pipeline.destinations.iter().filter(|d| meant(&d.id)).collect()
     };
     let selected = pipelines.iter().map(|pipeline| (*pipeline, targets(pipeline)));
     Ok(selected.filter(|(_, targets)| !targets.is_empty()).collect())

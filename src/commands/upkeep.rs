@@ -45,8 +45,8 @@ impl<'a> Chosen<'a> {
             open::unknown(Code::UnknownDestination, "destination", destination, &known)
         })?;
         let bundle_path = bundle_path(program, parsed, destination)?;
-        open::secrets(host, config, &[&pipeline.id], reporter)?;
-        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: open::destination(destination), bundle_path })
+        let opener = open::Opener::new(host, config, &[&pipeline.id], reporter)?;
+        Ok(Chosen { pipeline_id: &pipeline.id, destination, root: opener.destination(destination), bundle_path })
     }
 
     /// What every report says of it.

@@ -43,10 +43,10 @@ fn configuration(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Resul
 fn pipeline(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>, id: &str) -> Result<u8> {
     let config = open::config(host, parsed, reporter)?;
     let pipeline = open::pipeline(&config, id)?;
-    open::secrets(host, &config, &[id], reporter)?;
+    let opener = open::Opener::new(host, &config, &[id], reporter)?;
     let check = Check { host, reporter, strict: parsed.has(&STRICT) };
     let look = || {
-        let root = open::named_source(pipeline)?;
+        let root = opener.source(pipeline)?;
         Ok((discover(root.as_ref())?, root))
     };
     match ran(look())? {

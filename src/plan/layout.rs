@@ -89,13 +89,15 @@ fn in_order(outputs: Outputs, replaced: impl Fn(&Output) -> bool) -> Vec<Planned
     let primary = outputs.primary;
     let mut planned: Vec<Planned> =
         outputs.list.into_iter().map(|output| Planned { replaces: replaced(&output), output }).collect();
-    let is_html = |path: &RelPath| {
-        let extension = path.file_name().rsplit_once('.').map(|(_, extension)| extension);
-        extension.is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"))
-    };
     planned.sort_by(|a, b| {
         let rank = |p: &Planned| (primary.as_ref() == Some(&p.output.path), is_html(&p.output.path));
         rank(a).cmp(&rank(b)).then_with(|| a.output.path.cmp(&b.output.path))
     });
     planned
+}
+
+/// Whether this is a page that others are found by.
+pub fn is_html(path: &RelPath) -> bool {
+    let extension = path.file_name().rsplit_once('.').map(|(_, extension)| extension);
+    extension.is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"))
 }

@@ -13,6 +13,7 @@ mod tests;
 use serde::{Serialize, Serializer};
 
 pub use decide::{Decision, Wanted, decide};
+pub use layout::is_html;
 pub use prune::{PruneReason, Pruned, prune};
 pub use publish::{Change, Forced, Outgoing, Plan, Planned, difference, paths, plan};
 pub use survey::{Sight, Survey};

@@ -89,6 +89,9 @@ impl<'a> Survey<'a> {
             // Empty directories are not content; what lies in this one is counted by itself. Where an output will be it is
             // removed, whatever its name.
             (Kind::Directory, _) => drop(self.directories.insert(entry.raw)),
+            // A forced replacement takes it away; else it is not even seen.
+            (Kind::Marker, _) if self.keep => drop(self.kept.insert(entry.raw, None)),
+            (Kind::Marker, _) => {}
             (Kind::Managed, _) => drop(self.managed.insert(entry.raw.to_string())),
             (Kind::File, Some(path)) if self.recorded.contains(&path) => drop(self.present.insert(path)),
             (kind, path) => self.see_unmanaged(kind, path, entry.raw),

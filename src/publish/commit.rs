@@ -9,6 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::journal::{Journal, Operation};
 use crate::names::STATE;
 use crate::path::{self, RawPath};
+use crate::plan::is_html;
 use crate::state;
 use crate::storage::{Body, Commit, Expected, Guard, Job, Kind, Recovery, Scope, Stage, Version};
 
@@ -53,9 +54,8 @@ impl Site<'_> {
         // Done again after a crash: what became a destination of its own since then is not this one's any more.
         let managed = if jobs.is_empty() { self.managed_below()? } else { BTreeSet::new() };
         let ours = |operation: &&Operation| managed.is_empty() || !managed.iter().any(|dir| operation.is_within(dir));
-        let same_kind = |a: &&Operation, b: &&Operation| kind(a) == kind(b);
         let operations: Vec<&Operation> = self.open_operations(stage, journal)?.iter().filter(ours).collect();
-        for group in operations.chunk_by(same_kind) {
+        for group in in_groups(&operations) {
             for batch in group.chunks(BATCH) {
                 guard.check()?;
                 self.apply(stage, jobs, batch)?;
@@ -146,14 +146,23 @@ fn half_done(error: Error) -> Error {
     Error { message: format!("{}, and the destination is half-published", error.message), ..error }.hint(hint)
 }
 
-/// Operations of one kind are done together, in their order.
-fn kind(operation: &Operation) -> u8 {
-    match operation {
+/// What may be done together: a store that does several things at once keeps no order among them. Pages come after all
+/// that they may name, and the last output, the primary one, by itself.
+fn in_groups<'a, 'b>(operations: &'b [&'a Operation]) -> impl Iterator<Item = &'b [&'a Operation]> {
+    let last = operations.iter().rfind(|operation| is_output(operation)).copied();
+    let group = move |operation: &Operation| match operation {
         Operation::Remove { .. } => 0,
         Operation::RemoveDir { .. } => 1,
         Operation::MakeDir { .. } => 2,
-        Operation::Create { .. } | Operation::Replace { .. } => 3,
-    }
+        Operation::Create { path, .. } | Operation::Replace { path, .. } => {
+            if last.is_some_and(|last| std::ptr::eq(last, operation)) { 5 } else { 3 + u8::from(is_html(path)) }
+        }
+    };
+    operations.chunk_by(move |a, b| group(a) == group(b))
+}
+
+fn is_output(operation: &Operation) -> bool {
+    matches!(operation, Operation::Create { .. } | Operation::Replace { .. })
 }
 
 /// The directories whose names the operations change.

@@ -103,7 +103,7 @@ impl Site<'_> {
     pub fn locked<T>(&self, work: impl FnOnce(&dyn Guard) -> Result<T>) -> Result<T> {
         let guard = self.lock()?;
         let done = work(guard.as_ref());
-        let left = |name: &String| name != STATE && name != LOCK;
+        let left = |name: &String| name != STATE && !name.starts_with(LOCK);
         let mark = self.target.own_names(RESERVED).map_or(true, |names| names.iter().any(left));
         // Whatever was done counts; a lock file that can't be removed makes the next command look twice, no more.
         let _ = guard.release(mark);

@@ -4,12 +4,14 @@
 //! concurrency; nothing above loops over blocking calls.
 
 mod local;
+pub mod s3;
 
 use std::fmt;
 use std::io::{Cursor, Read};
 use std::time::Duration;
 
 pub use local::Local;
+pub use s3::S3;
 
 use crate::digest::Fingerprint;
 pub use crate::entry::{Entry, Kind, Modes};
@@ -223,7 +225,8 @@ pub trait Storage: Send + Sync {
     /// The names of ours at the root that begin with `prefix`, sorted.
     fn own_names(&self, prefix: &str) -> Result<Vec<String>>;
 
-    /// Whether the journal `journal`, or a trace of another command at work or cut short, lies here. Cheap.
+    /// Whether the journal `journal`, or a trace of another command at work or cut short, lies here. Cheap: a journal
+    /// that was written without the lock need not be seen.
     fn disturbed(&self, journal: &str) -> Result<bool>;
 
     /// Locks the place against other commands, and makes its own path where it is not there. While somebody else holds
@@ -256,9 +259,10 @@ pub trait Storage: Send + Sync {
     /// The bytes of a staged job, at most `limit` of them; `None` where it is not there.
     fn staged(&self, stage: &Stage, job: usize, limit: u64) -> Result<Option<Vec<u8>>>;
 
-    /// Commits staged jobs in the given order, each atomically; one that was committed before is passed over. Ends at
-    /// the first that fails, with `commit_incomplete` where a name that should be free is taken. `jobs` are those that
-    /// were staged; only a place that recovers by [`Recovery::DirtyMark`] may read them again.
+    /// Commits staged jobs, each atomically and in no promised order; one that was committed before is passed over. Ends
+    /// soon after one failed, with `commit_incomplete` where a name that should be free is taken. `jobs` are those that
+    /// were staged; only a place that recovers by [`Recovery::DirtyMark`] may read them again. Stores that know no
+    /// conditions write over what took a name since it was last looked at.
     fn commit_all(&self, stage: &Stage, jobs: &[Job<'_>], commits: &[Commit<'_>]) -> Result<()>;
 
     /// Removes those of `paths` that this stage created and that nobody changed since. For [`Recovery::DirtyMark`].

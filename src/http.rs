@@ -1,0 +1,211 @@
+//! HTTP, set up once: time-outs on every wait, no redirects, keep-alive, and when to try again.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ureq::http::{Request, Response};
+use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::{Agent, AsSendBody, Body};
+
+use crate::error::{Code, Error};
+use crate::host::Cancel;
+
+/// How many times a request is tried at most.
+const TRIES: u32 = 6;
+/// How many of them may end by waiting in vain.
+const SILENT_TRIES: u32 = 2;
+/// The first pause between two tries, at most; each further one may be twice as long.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+/// The longest pause, whatever the server asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// How long a pause goes on before a signal is looked for.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// What a client is set up with.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// How long a connection may take.
+    pub connect_timeout: Duration,
+    /// How long nothing may move.
+    pub timeout: Duration,
+    /// How many connections are kept for the next request.
+    pub connections: usize,
+    /// A PEM file with the certificates of authorities, in place of those that are built in.
+    pub authorities: Option<PathBuf>,
+}
+
+/// A client: connections that are kept and used again.
+#[derive(Clone, Debug)]
+pub struct Http(Agent);
+
+impl Http {
+    /// A client. The error says what is wrong with the certificates.
+    pub fn new(settings: &Settings) -> Result<Http, String> {
+        let mut tls = TlsConfig::builder();
+        if let Some(file) = &settings.authorities {
+            let read = std::fs::read(file).map_err(|error| error.to_string()).and_then(|pem| authorities(&pem));
+            let found = read.map_err(|what| format!("{}: {what}", file.display()))?;
+            tls = tls.root_certs(RootCerts::Specific(Arc::new(found)));
+        }
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_resolve(Some(settings.connect_timeout))
+            .timeout_connect(Some(settings.connect_timeout))
+            .timeout_per_read(Some(settings.timeout))
+            .timeout_per_write(Some(settings.timeout))
+            .max_idle_connections(settings.connections)
+            .max_idle_connections_per_host(settings.connections)
+            .user_agent(concat!("distributor/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls.build());
+        Ok(Http(config.build().into()))
+    }
+
+    /// Sends a request once.
+    pub fn send(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
+        self.0.run(request)
+    }
+}
+
+fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
+    let mut found = Vec::new();
+    for item in parse_pem(pem) {
+        if let PemItem::Certificate(certificate) = item.map_err(|error| error.to_string())? {
+            found.push(certificate);
+        }
+    }
+    if found.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(found) }
+}
+
+/// How a try ended that did not give an answer.
+pub enum Failed {
+    /// Trying again would change nothing.
+    ForGood(Error),
+    /// What failed may pass; the server may have said when.
+    ForNow(Error, Option<Duration>),
+}
+
+impl Failed {
+    /// What a request ended with that got no whole answer.
+    pub fn of(place: &str, error: &ureq::Error) -> Failed {
+        let says = |code, what: &dyn std::fmt::Display| Error::new(code, format!("{place}: {what}"));
+        match error {
+            ureq::Error::Timeout(_) => {
+                Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None)
+            }
+            ureq::Error::HostNotFound => Failed::ForNow(says(Code::Unreachable, &"there is no such host"), None),
+            ureq::Error::Io(io) if is_certificate(io) => Failed::ForGood(untrusted(&says, io)),
+            ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::TimedOut => {
+                Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None)
+            }
+            ureq::Error::Io(io) => Failed::ForNow(says(Code::Unreachable, io), None),
+            ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) | ureq::Error::BodyStalled => {
+                Failed::ForNow(says(Code::Unreachable, error), None)
+            }
+            ureq::Error::Rustls(_) | ureq::Error::Tls(_) => Failed::ForGood(untrusted(&says, error)),
+            other => Failed::ForGood(says(Code::Unreachable, other)),
+        }
+    }
+}
+
+fn is_certificate(error: &std::io::Error) -> bool {
+    error.kind() == std::io::ErrorKind::InvalidData
+}
+
+fn untrusted(says: &dyn Fn(Code, &dyn std::fmt::Display) -> Error, what: &dyn std::fmt::Display) -> Error {
+    says(Code::Unreachable, what)
+        .hint("where the server's certificate is of an authority of your own, name its file in AWS_CA_BUNDLE")
+}
+
+/// Does `attempt` until it gives an answer, with pauses that grow, vary, and end when a signal comes. It is told how many
+/// tries went before.
+pub fn retried<T>(cancel: &Cancel, mut attempt: impl FnMut(u32) -> Result<T, Failed>) -> Result<T, Error> {
+    let mut silent = 0;
+    for tried in 0.. {
+        cancel.check()?;
+        let (error, after) = match attempt(tried) {
+            Ok(answer) => return Ok(answer),
+            Err(Failed::ForGood(error)) => return Err(error),
+            Err(Failed::ForNow(error, after)) => (error, after),
+        };
+        silent += u32::from(error.code == Code::Timeout);
+        if tried + 1 >= TRIES || silent >= SILENT_TRIES {
+            return Err(error);
+        }
+        pause(cancel, after.unwrap_or_else(|| varied(FIRST_PAUSE * 2u32.pow(tried))))?;
+    }
+    unreachable!("tries are counted")
+}
+
+/// Between a half and the whole of `most`.
+pub fn varied(most: Duration) -> Duration {
+    use std::hash::{BuildHasher, RandomState};
+    let chance = RandomState::new().hash_one(0) % 1024;
+    most.mul_f64(0.5 + chance as f64 / 2048.0)
+}
+
+/// Waits, unless a signal comes.
+pub fn pause(cancel: &Cancel, time: Duration) -> Result<(), Error> {
+    let until = Instant::now() + time.min(LONGEST_PAUSE);
+    loop {
+        cancel.check()?;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        std::thread::sleep(left.min(SLICE));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn failing(code: Code) -> impl FnMut(u32) -> Result<u32, Failed> {
+        move |_| Err(Failed::ForNow(Error::new(code, "no"), Some(Duration::ZERO)))
+    }
+
+    #[test]
+    fn what_passes_is_tried_again_and_not_for_ever() {
+        let cancel = Cancel::default();
+        let third = |tried| if tried == 2 { Ok(tried) } else { failing(Code::Unreachable)(tried) };
+        assert_eq!(retried(&cancel, third).unwrap(), 2);
+        let mut tries = 0;
+        let mut fails = failing(Code::Unreachable);
+        let counted = |tried| {
+            tries += 1;
+            fails(tried)
+        };
+        assert_eq!(retried(&cancel, counted).unwrap_err().code, Code::Unreachable);
+        assert_eq!(tries, TRIES);
+    }
+
+    #[test]
+    fn silence_is_not_waited_for_often_and_what_is_final_not_at_all() {
+        let cancel = Cancel::default();
+        for (code, good, most) in [(Code::Timeout, false, SILENT_TRIES), (Code::AuthFailed, true, 1)] {
+            let mut tries = 0;
+            let attempt = |_| -> Result<(), Failed> {
+                tries += 1;
+                let error = Error::new(code, "no");
+                Err(if good { Failed::ForGood(error) } else { Failed::ForNow(error, Some(Duration::ZERO)) })
+            };
+            assert_eq!(retried(&cancel, attempt).unwrap_err().code, code);
+            assert_eq!(tries, most);
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_a_pause() {
+        let cancel = Cancel::default();
+        cancel.raise(15);
+        assert_eq!(pause(&cancel, Duration::from_secs(9)).unwrap_err().code, Code::Interrupted);
+    }
+
+    #[test]
+    fn certificates_are_read_or_refused() {
+        assert!(authorities(b"nothing").is_err());
+    }
+}

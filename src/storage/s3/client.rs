@@ -1,0 +1,261 @@
+//! Requests: addressed, signed, sent, tried again, and what went wrong with them.
+
+use std::time::{Duration, SystemTime};
+
+use hmac::Mac;
+use s3::region::Region;
+use s3::signing::{self, HmacSha256};
+use time::OffsetDateTime;
+use ureq::Body;
+use ureq::http::header::{HeaderMap, HeaderName, HeaderValue};
+use ureq::http::{Method, Request, Response};
+use url::Url;
+
+use super::credentials::{Key, Keys};
+use super::fault::{self, Fault};
+use super::payload::Payload;
+use crate::error::{Code, Error, Result};
+use crate::host::Cancel;
+use crate::http::{Failed, Http, retried};
+
+/// `YYYYMMDD'T'HHMMSS'Z'`, as `x-amz-date` has it.
+const AMZ_DATE: &[time::format_description::FormatItem<'static>] =
+    time::macros::format_description!("[year][month][day]T[hour][minute][second]Z");
+
+/// The longest answer to a long request.
+const LONG_ANSWER: u64 = 1024 * 1024;
+
+/// Where requests go.
+#[derive(Clone, Debug)]
+pub(super) struct Address {
+    /// The bucket's URL, with `/` at its end.
+    pub(super) base: Url,
+    /// The bucket, for messages.
+    pub(super) bucket: String,
+    /// What requests are signed for.
+    pub(super) region: String,
+}
+
+/// Sends requests to one bucket.
+pub(super) struct Client {
+    pub(super) http: Http,
+    pub(super) address: Address,
+    pub(super) keys: Keys,
+    pub(super) cancel: Cancel,
+}
+
+/// One request.
+pub(super) struct Ask<'a> {
+    pub(super) method: Method,
+    /// The object; empty for the bucket itself.
+    pub(super) key: &'a str,
+    pub(super) query: Vec<(&'static str, String)>,
+    pub(super) headers: Vec<(&'static str, String)>,
+    pub(super) payload: Payload<'a>,
+}
+
+impl<'a> Ask<'a> {
+    pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
+        Ask { method, key, query: Vec::new(), headers: Vec::new(), payload: Payload::None }
+    }
+
+    pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Ask<'a> {
+        self.query.push((name, value.into()));
+        self
+    }
+
+    pub(super) fn header(mut self, name: &'static str, value: impl Into<String>) -> Ask<'a> {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// Only where there is no such object yet, if `wanted`.
+    pub(super) fn if_free(self, wanted: bool) -> Ask<'a> {
+        if wanted { self.header("if-none-match", "*") } else { self }
+    }
+
+    pub(super) fn payload(mut self, payload: Payload<'a>) -> Ask<'a> {
+        self.payload = payload;
+        self
+    }
+}
+
+/// What the server said.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Body,
+    /// Whether an earlier try of the same request may have had its effect.
+    pub(super) repeated: bool,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    pub(super) fn is_good(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The body, at most `limit` bytes of it.
+    pub(super) fn bytes(&mut self, limit: u64) -> std::result::Result<Vec<u8>, ureq::Error> {
+        self.body.with_config().limit(limit).read_to_vec()
+    }
+}
+
+impl Client {
+    /// Sends a request until there is an answer that stands. What is refused is an answer too: see [`Client::refusal`].
+    pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Answer> {
+        self.exchange(ask, |_, answer| Ok(answer))
+    }
+
+    /// The same, and reads the answer's body whole, at most `limit` bytes, as part of each try.
+    pub(super) fn fetch(&self, ask: &Ask<'_>, limit: u64) -> Result<(Answer, Vec<u8>)> {
+        self.exchange(ask, |client, mut answer| match answer.bytes(limit) {
+            Ok(bytes) => Ok((answer, bytes)),
+            Err(ureq::Error::BodyExceedsLimit(_)) => {
+                let message = format!("{}: the server's answer is longer than {limit} bytes", client.place(ask.key));
+                Err(Failed::ForGood(Error::new(Code::StorageError, message)))
+            }
+            Err(error) => Err(Failed::of(&client.place(ask.key), &error)),
+        })
+    }
+
+    /// The same for requests that the server begins to answer before it is done: what it says then counts.
+    pub(super) fn send_long(&self, ask: &Ask<'_>) -> Result<Answer> {
+        self.exchange(ask, |client, mut answer| {
+            let body = answer.bytes(LONG_ANSWER).map_err(|error| Failed::of(&client.place(ask.key), &error))?;
+            match Fault::within(&body).filter(|_| answer.is_good()) {
+                None => Ok(answer),
+                Some(fault) if fault.code == "NoSuchUpload" => Ok(Answer { status: 404, ..answer }),
+                Some(fault) if fault.code == "PreconditionFailed" => Ok(Answer { status: 412, ..answer }),
+                Some(fault) => {
+                    let error = client.refused(ask.key, &fault);
+                    Err(if fault.is_temporary() { Failed::ForNow(error, None) } else { Failed::ForGood(error) })
+                }
+            }
+        })
+    }
+
+    fn exchange<T>(
+        &self,
+        ask: &Ask<'_>,
+        finish: impl Fn(&Client, Answer) -> std::result::Result<T, Failed>,
+    ) -> Result<T> {
+        let (mut repeated, mut renewed) = (false, false);
+        retried(&self.cancel, |_| {
+            let key = self.keys.get(&self.http, &self.cancel).map_err(Failed::ForGood)?;
+            let sent = self.once(ask, &key);
+            let response = match sent {
+                Ok(response) => response,
+                Err(failed) => {
+                    repeated = true;
+                    return Err(failed);
+                }
+            };
+            let (parts, body) = response.into_parts();
+            let mut answer = Answer { status: parts.status.as_u16(), headers: parts.headers, body, repeated };
+            if answer.is_good() || matches!(answer.status, 404 | 412 | 501) {
+                let done = finish(self, answer);
+                repeated |= done.is_err();
+                return done;
+            }
+            let fault = Fault::read(&mut answer);
+            if fault.is_expired() && !renewed && self.keys.renew() {
+                renewed = true;
+                return Err(Failed::ForNow(self.refused(ask.key, &fault), Some(Duration::ZERO)));
+            }
+            repeated |= fault.status >= 500;
+            let error = self.refused(ask.key, &fault);
+            Err(if fault.is_temporary() { Failed::ForNow(error, fault.retry_after) } else { Failed::ForGood(error) })
+        })
+    }
+
+    /// Sends a request once.
+    fn once(&self, ask: &Ask<'_>, key: &Key) -> std::result::Result<Response<Body>, Failed> {
+        let fail = |what: &dyn std::fmt::Display| {
+            Failed::ForGood(Error::new(Code::StorageError, format!("{}: {what}", self.place(ask.key))))
+        };
+        let url = self.url(ask);
+        let signed = self.sign(ask, &url, key).map_err(|error| fail(&error))?;
+        let mut request = Request::builder().method(ask.method.clone()).uri(url.as_str());
+        if let Some(headers) = request.headers_mut() {
+            *headers = signed;
+        }
+        ask.payload.send(&self.http, request, &|error| Failed::of(&self.place(ask.key), error))
+    }
+
+    fn url(&self, ask: &Ask<'_>) -> Url {
+        let mut url = self.address.base.clone();
+        // Encoded here, once: what is signed is what is sent.
+        let path = format!("{}{}", url.path(), signing::uri_encode(ask.key, false));
+        url.set_path(&path);
+        if !ask.query.is_empty() {
+            let encode = |text: &str| signing::uri_encode(text, true);
+            let pairs: Vec<String> =
+                ask.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
+            url.set_query(Some(&pairs.join("&")));
+        }
+        url
+    }
+
+    /// The headers of a request with its signature (AWS Signature Version 4). All of them are signed.
+    fn sign(&self, ask: &Ask<'_>, url: &Url, key: &Key) -> std::result::Result<HeaderMap, String> {
+        let now = OffsetDateTime::from(SystemTime::now());
+        let date = now.format(AMZ_DATE).map_err(|error| error.to_string())?;
+        let content = ask.payload.sha256().hex();
+        let mut headers = HeaderMap::new();
+        let mut set = |name: &'static str, value: &str| {
+            let value = HeaderValue::from_str(value).map_err(|_| format!("{name} can't be {value:?}"))?;
+            headers.insert(HeaderName::from_static(name), value);
+            Ok::<(), String>(())
+        };
+        set("host", &host(url))?;
+        set("x-amz-date", &date)?;
+        set("x-amz-content-sha256", &content)?;
+        if let Some(length) = ask.payload.length() {
+            set("content-length", &length.to_string())?;
+        }
+        for (name, value) in &ask.headers {
+            set(name, value)?;
+        }
+        if let Some(token) = &key.session_token {
+            set("x-amz-security-token", token.expose())?;
+        }
+        let region = Region::Custom { region: self.address.region.clone(), endpoint: String::new() };
+        let sign = || {
+            let canonical = signing::canonical_request(ask.method.as_str(), url, &headers, &content)?;
+            let to_sign = signing::string_to_sign(&now, &region, &canonical)?;
+            let signing_key = signing::signing_key(&now, key.secret.expose(), &region, "s3")?;
+            let signature = HmacSha256::new_from_slice(&signing_key)?.chain_update(to_sign).finalize().into_bytes();
+            let signature = format!("{signature:x}");
+            let signed = signing::signed_header_string(&headers);
+            signing::authorization_header(key.id.expose(), &now, &region, &signed, &signature)
+        };
+        let authorization = sign().map_err(|error: s3::error::S3Error| error.to_string())?;
+        let value = HeaderValue::from_str(&authorization).map_err(|_| "the access key id is no header".to_owned())?;
+        headers.insert("authorization", value);
+        Ok(headers)
+    }
+
+    /// An object of this bucket, for messages.
+    pub(super) fn place(&self, key: &str) -> String {
+        format!("s3://{}/{}", self.address.bucket, crate::path::escape(key.as_bytes()))
+    }
+
+    /// The error of an answer that is no good.
+    pub(super) fn refusal(&self, key: &str, mut answer: Answer) -> Error {
+        self.refused(key, &Fault::read(&mut answer))
+    }
+
+    pub(super) fn refused(&self, key: &str, fault: &Fault) -> Error {
+        fault::error(&self.place(key), &self.address, fault)
+    }
+}
+
+/// `Host` as RFC 9112 has it: with the port where that is not the scheme's own.
+fn host(url: &Url) -> String {
+    let name = url.host_str().unwrap_or_default();
+    url.port().map_or_else(|| name.to_owned(), |port| format!("{name}:{port}"))
+}

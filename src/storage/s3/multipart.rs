@@ -1,0 +1,243 @@
+//! Large outputs: sent in parts before the commit point, where nobody sees them, and completed after it.
+
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Mutex, PoisonError};
+
+use serde::{Deserialize, Serialize};
+use ureq::http::Method;
+
+use super::S3;
+use super::client::Ask;
+use super::fault::Fault;
+use super::payload::Payload;
+use super::small::md5_of;
+use crate::digest::{Fingerprint, Hasher};
+use crate::error::{Code, Error, Result};
+use crate::host::Cancel;
+use crate::pool;
+use crate::storage::{Commit, Expected, Job, Stage, StageError, mismatch};
+
+/// What is larger than this goes in parts.
+pub(super) const MULTIPART_ABOVE: u64 = 64 * 1024 * 1024;
+/// The size of a part, as long as there are not too many; the last one is smaller.
+const PART: u64 = 8 * 1024 * 1024;
+/// How many parts an object has at most.
+const MOST_PARTS: u64 = 10_000;
+/// How many bytes of parts are held at the same time, one part more than are on their way.
+const HELD: u64 = 48 * 1024 * 1024;
+/// The longest answer that is read.
+const LIMIT: u64 = 1024 * 1024;
+
+/// An upload whose parts are there.
+#[derive(Clone, Debug)]
+pub(super) struct Upload {
+    pub(super) begun: Begun,
+    /// The ETag of each part, in order.
+    parts: Vec<String>,
+}
+
+/// An upload that was begun: all that is needed to abort it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Begun {
+    /// The name of the object below the place.
+    pub(super) path: String,
+    pub(super) upload_id: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct Initiated {
+    upload_id: String,
+}
+
+/// `CompleteMultipartUpload` of the S3 REST API.
+#[derive(Serialize)]
+struct CompleteMultipartUpload<'a> {
+    #[serde(rename = "Part")]
+    parts: Vec<Part<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "PascalCase")]
+struct Part<'a> {
+    part_number: usize,
+    #[serde(rename = "ETag")]
+    etag: &'a str,
+}
+
+impl S3 {
+    /// Begins the uploads of the jobs `big`, and leaves their ids at the stage's name before a part is sent: what is cut
+    /// short is aborted by whoever comes next.
+    pub(super) fn begin_uploads(&self, stage: &Stage, jobs: &[Job<'_>], big: &[usize]) -> Result<Vec<Begun>> {
+        if big.is_empty() {
+            return Ok(Vec::new());
+        }
+        let begun = pool::map(self.settings.concurrency, big, |at| self.begin_upload(stage, &jobs[*at]));
+        let (mut good, mut failed) = (self.begun(stage)?, None);
+        let earlier = good.len();
+        for upload in begun {
+            match upload {
+                Ok(upload) => good.push(upload),
+                Err(error) => failed = failed.or(Some(error)),
+            }
+        }
+        let noted = failed.map_or_else(|| self.note(stage, &good), Err);
+        let mine = good.split_off(earlier);
+        noted.inspect_err(|_| drop(self.abort(&mine))).map(|()| mine)
+    }
+
+    pub(super) fn begin_upload(&self, stage: &Stage, job: &Job<'_>) -> Result<Begun> {
+        let key = self.key(job.path.as_str());
+        let ask = self.object(Ask::new(Method::POST, &key), job.path, stage).query("uploads", "");
+        let (answer, body) = self.client.fetch(&ask, LIMIT)?;
+        let said = std::str::from_utf8(&body).ok().and_then(|text| quick_xml::de::from_str::<Initiated>(text).ok());
+        match said {
+            Some(said) if answer.is_good() => {
+                Ok(Begun { path: job.path.as_str().to_owned(), upload_id: said.upload_id })
+            }
+            _ if answer.is_good() => Err(self.odd("no id for an upload in parts")),
+            _ => Err(self.client.refused(&key, &Fault::parse(answer.status, &body))),
+        }
+    }
+
+    fn note(&self, stage: &Stage, begun: &[Begun]) -> Result<()> {
+        let bytes = serde_json::to_vec(begun).map_err(|error| Error::new(Code::StorageError, error.to_string()))?;
+        self.write_small(&stage.name(), &bytes, Expected::Any)
+    }
+
+    /// The uploads that are noted for a stage.
+    fn begun(&self, stage: &Stage) -> Result<Vec<Begun>> {
+        if !self.list_own(&stage.name())?.contains(&stage.name()) {
+            return Ok(Vec::new());
+        }
+        let small = self.read_small(&stage.name(), LIMIT)?;
+        // One that can't be read was not written by us: what it tells of is not ours to abort.
+        Ok(small.and_then(|small| serde_json::from_slice(&small.bytes).ok()).unwrap_or_default())
+    }
+
+    /// Sends a job in parts, several at a time, while it is read once.
+    pub(super) fn send_parts(
+        &self,
+        job: &Job<'_>,
+        begun: Begun,
+        cancel: &Cancel,
+    ) -> std::result::Result<(Fingerprint, Upload), StageError> {
+        let want = job.expected.unwrap_or(Fingerprint { size: 0, sha256: crate::digest::Digest::of(b"") });
+        let size = PART.max(want.size.div_ceil(MOST_PARTS));
+        let senders = usize::try_from(HELD / size).unwrap_or(1).saturating_sub(1).clamp(1, self.settings.concurrency);
+        let key = self.key(&begun.path);
+        let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
+        let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
+        let take = Mutex::new(take);
+        let read = std::thread::scope(|scope| {
+            for _ in 0..senders {
+                scope.spawn(|| self.send_part_after_part(&key, &begun.upload_id, &take, &etags));
+            }
+            let read = read_parts(job, size, want.size, cancel, &mut |number, bytes| {
+                let failed = etags.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(_, etag)| etag.is_err());
+                !failed && give.send((number, bytes)).is_ok()
+            });
+            // With it the senders come to their end.
+            drop(give);
+            read
+        });
+        let mut etags = etags.into_inner().unwrap_or_else(PoisonError::into_inner);
+        etags.sort_unstable_by_key(|(number, _)| *number);
+        let parts: Result<Vec<String>> = etags.into_iter().map(|(_, etag)| etag).collect();
+        let parts = parts.map_err(StageError::Place)?;
+        let got = read?;
+        mismatch(job.path, &want, &got).map_err(StageError::Source)?;
+        Ok((got, Upload { begun, parts }))
+    }
+
+    fn send_part_after_part(
+        &self,
+        key: &str,
+        upload_id: &str,
+        take: &Mutex<Receiver<(usize, Vec<u8>)>>,
+        etags: &Mutex<Vec<(usize, Result<String>)>>,
+    ) {
+        loop {
+            let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok((number, bytes)) = next else { return };
+            let sent = self.send_part(key, upload_id, number, &bytes);
+            etags.lock().unwrap_or_else(PoisonError::into_inner).push((number, sent));
+        }
+    }
+
+    fn send_part(&self, key: &str, upload_id: &str, number: usize, bytes: &[u8]) -> Result<String> {
+        let ask = Ask::new(Method::PUT, key)
+            .query("partNumber", number.to_string())
+            .query("uploadId", upload_id)
+            .header("content-md5", md5_of(bytes))
+            .payload(Payload::Bytes(bytes));
+        let answer = self.client.send(&ask)?;
+        match answer.header("etag") {
+            Some(etag) if answer.is_good() => Ok(etag.to_owned()),
+            None if answer.is_good() => Err(self.odd("no ETag for a part")),
+            _ => Err(self.client.refusal(key, answer)),
+        }
+    }
+
+    /// Makes an object of an upload.
+    pub(super) fn complete(&self, stage: &Stage, commit: &Commit<'_>, upload: &Upload) -> Result<()> {
+        let key = self.key(commit.path.as_str());
+        let parts = upload.parts.iter().enumerate().map(|(at, etag)| Part { part_number: at + 1, etag }).collect();
+        let body = quick_xml::se::to_string(&CompleteMultipartUpload { parts })
+            .map_err(|error| Error::new(Code::StorageError, error.to_string()))?;
+        self.conditionally(stage, commit, &|if_free| {
+            let ask = Ask::new(Method::POST, &key)
+                .query("uploadId", &upload.begun.upload_id)
+                .header("content-type", "application/xml")
+                .payload(Payload::Bytes(body.as_bytes()));
+            self.client.send_long(&ask.if_free(if_free))
+        })
+    }
+
+    /// Aborts uploads; those that are gone already are fine.
+    pub(super) fn abort(&self, uploads: &[Begun]) -> Result<()> {
+        let one = |begun: &Begun| {
+            let key = self.key(&begun.path);
+            self.client.send(&Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id)).map(drop)
+        };
+        pool::map(self.settings.concurrency, uploads, one).into_iter().collect()
+    }
+
+    /// Aborts what the stage `stage` has begun and not completed, and removes the note of it.
+    pub(super) fn drop_stage(&self, stage: &Stage) -> Result<()> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != stage.0);
+        if !self.list_own(&stage.name())?.contains(&stage.name()) {
+            return Ok(());
+        }
+        self.abort(&self.begun(stage)?)?;
+        self.delete_small(&stage.name())
+    }
+}
+
+/// Reads a job and gives its parts away, from number 1; stops early where they are not wanted any more.
+fn read_parts(
+    job: &Job<'_>,
+    size: u64,
+    whole: u64,
+    cancel: &Cancel,
+    give: &mut dyn FnMut(usize, Vec<u8>) -> bool,
+) -> std::result::Result<Fingerprint, StageError> {
+    let mut opened = job.body.open().map_err(StageError::Source)?;
+    let (mut hasher, mut total) = (Hasher::default(), 0);
+    for number in 1.. {
+        cancel.check().map_err(StageError::Place)?;
+        // A byte more than is expected in all tells that there is more.
+        let most = size.min((whole + 1).saturating_sub(total));
+        let mut part = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
+        let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut opened.body, most), &mut part);
+        read.map_err(|error| StageError::Source(Error::io(job.path, &error)))?;
+        hasher.update(&part);
+        total += part.len() as u64;
+        let is_last = (part.len() as u64) < size || total > whole;
+        let _ = cancel.go_on(part.len());
+        if total > whole || part.is_empty() || !give(number, part) || is_last {
+            break;
+        }
+    }
+    Ok(Fingerprint { size: total, sha256: hasher.finish() })
+}

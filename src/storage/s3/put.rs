@@ -1,0 +1,250 @@
+//! Outputs: what is made sure of before the commit point, and the PUTs that are the operations after it.
+
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ureq::http::Method;
+
+use super::client::{Answer, Ask};
+use super::multipart::MULTIPART_ABOVE;
+use super::payload::{Payload, checked_bytes};
+use super::small::md5_of;
+use super::{Held, S3};
+use crate::digest::{Fingerprint, pass};
+use crate::error::{Code, Error, Result};
+use crate::host::Cancel;
+use crate::path::RelPath;
+use crate::pool;
+use crate::storage::{Body, Commit, Job, Stage, StageError, mismatch};
+
+/// The header that tells which publication made an object.
+pub(super) const TOKEN: &str = "x-amz-meta-distributor-token";
+/// Up to this size bytes are held while they are sent.
+const SMALL: u64 = 1024 * 1024;
+
+impl S3 {
+    /// Makes sure of every job's bytes, and sends what can be sent without anybody seeing it.
+    pub(super) fn stage_jobs(
+        &self,
+        stage: &Stage,
+        first: usize,
+        jobs: &[Job<'_>],
+        cancel: &Cancel,
+    ) -> Vec<std::result::Result<Fingerprint, StageError>> {
+        let is_big = |job: &Job<'_>| job.expected.is_some_and(|want| want.size > MULTIPART_ABOVE);
+        let big: Vec<usize> = (0..jobs.len()).filter(|at| is_big(&jobs[*at])).collect();
+        let uploads = match self.begin_uploads(stage, jobs, &big) {
+            Ok(uploads) => uploads,
+            Err(error) => return vec![Err(StageError::Place(error))],
+        };
+        let numbered: Vec<(usize, &Job<'_>)> = jobs.iter().enumerate().collect();
+        let small: Vec<(usize, &Job<'_>)> = numbered.iter().copied().filter(|(_, job)| !is_big(job)).collect();
+        let checked = pool::map(pool::cores(), &small, |(at, job)| (*at, self.check(stage, first + at, job, cancel)));
+        let mut results: Vec<_> = checked;
+        for (at, upload) in big.into_iter().zip(uploads) {
+            let sent = self.send_parts(&jobs[at], upload, cancel);
+            results.push((at, sent.map(|(what, upload)| self.hold(stage, first + at, Held::Upload(upload), what))));
+        }
+        results.sort_unstable_by_key(|(at, _)| *at);
+        results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    fn hold(&self, stage: &Stage, job: usize, held: Held, what: Fingerprint) -> Fingerprint {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).insert((stage.0.clone(), job), held);
+        what
+    }
+
+    fn held(&self, stage: &Stage, job: usize) -> Option<Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).get(&(stage.0.clone(), job)).cloned()
+    }
+
+    /// Reads a job to its end: whether its bytes are the right ones is known before anything changes.
+    fn check(
+        &self,
+        stage: &Stage,
+        number: usize,
+        job: &Job<'_>,
+        cancel: &Cancel,
+    ) -> std::result::Result<Fingerprint, StageError> {
+        cancel.check().map_err(StageError::Place)?;
+        let mut opened = job.body.open().map_err(StageError::Source)?;
+        let most = job.expected.map_or(u64::MAX, |want| want.size);
+        let mut md5 = md5::Context::new();
+        let is_streamed = most > SMALL;
+        let read = pass(opened.body.as_mut(), most, |bytes| {
+            if is_streamed {
+                md5.consume(bytes);
+            }
+            cancel.go_on(bytes.len())
+        });
+        let got = read.map_err(|error| match cancel.check() {
+            Err(interrupted) => StageError::Place(interrupted),
+            Ok(()) => StageError::Source(Error::io(job.path, &error)),
+        })?;
+        if let Some(want) = job.expected {
+            mismatch(job.path, &want, &got).map_err(StageError::Source)?;
+        }
+        if is_streamed {
+            return Ok(self.hold(stage, number, Held::Md5(STANDARD.encode(md5.finalize().0)), got));
+        }
+        Ok(got)
+    }
+
+    /// Puts the jobs, several at a time; ends at the first that fails.
+    pub(super) fn put_jobs(&self, stage: &Stage, jobs: &[Job<'_>], commits: &[Commit<'_>]) -> Result<()> {
+        let failed = std::sync::atomic::AtomicBool::new(false);
+        let results = pool::map(self.settings.concurrency, commits, |commit| {
+            if failed.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let put = self.put_job(stage, &jobs[commit.job], commit);
+            failed.fetch_or(put.is_err(), Ordering::Relaxed);
+            put
+        });
+        results.into_iter().collect()
+    }
+
+    fn put_job(&self, stage: &Stage, job: &Job<'_>, commit: &Commit<'_>) -> Result<()> {
+        let want = match (job.expected, job.body) {
+            (Some(want), _) => want,
+            (None, Body::Bytes(bytes)) => Fingerprint::of(bytes),
+            (None, _) => Fingerprint::of(&read_all(job)?),
+        };
+        match self.held(stage, commit.job) {
+            Some(Held::Upload(upload)) => return self.complete(stage, commit, &upload),
+            _ if want.size > MULTIPART_ABOVE => {
+                let upload = self.begin_upload(stage, job)?;
+                let (_, upload) = self.send_parts(job, upload, &self.client.cancel).map_err(StageError::into_error)?;
+                return self.complete(stage, commit, &upload);
+            }
+            _ => {}
+        }
+        let key = self.key(commit.path.as_str());
+        let bytes = if want.size <= SMALL { Some(checked_bytes(job, want)?) } else { None };
+        let payload = bytes.as_deref().map_or(Payload::Job(job, want), Payload::Bytes);
+        let md5 = match (&bytes, self.held(stage, commit.job)) {
+            (Some(bytes), _) => Some(md5_of(bytes)),
+            (None, Some(Held::Md5(md5))) => Some(md5),
+            (None, _) => None,
+        };
+        self.conditionally(stage, commit, &|if_free| {
+            let mut ask = self.object(Ask::new(Method::PUT, &key), commit.path, stage).payload(payload);
+            if let Some(md5) = &md5 {
+                ask = ask.header("content-md5", md5);
+            }
+            self.client.send(&ask.if_free(if_free))
+        })
+    }
+
+    /// Sends what makes an output, on the condition that its name is free where it should be.
+    pub(super) fn conditionally(
+        &self,
+        stage: &Stage,
+        commit: &Commit<'_>,
+        send: &dyn Fn(bool) -> Result<Answer>,
+    ) -> Result<()> {
+        let key = self.key(commit.path.as_str());
+        let conditional = !commit.replace && !self.unconditional.load(Ordering::Relaxed);
+        let mut answer = send(conditional)?;
+        if answer.status == 501 && conditional {
+            // The server knows no conditions.
+            self.unconditional.store(true, Ordering::Relaxed);
+            answer = send(false)?;
+        }
+        match answer.status {
+            _ if answer.is_good() => Ok(()),
+            // An earlier try, or this publication before it was cut short, has made it.
+            404 | 412 if self.is_of(stage, &key)? => Ok(()),
+            412 => {
+                let message = format!("{}: something that is not ours took this name", self.client.place(&key));
+                Err(Error::new(Code::CommitIncomplete, message).hint("move it aside; the next run finishes"))
+            }
+            _ => Err(self.client.refusal(&key, answer)),
+        }
+    }
+
+    /// The headers of a new object.
+    pub(super) fn object<'a>(&self, ask: Ask<'a>, path: &RelPath, stage: &Stage) -> Ask<'a> {
+        let mut ask = ask.header("content-type", content_type(path)).header(TOKEN, &stage.0);
+        if let Some(value) = (self.settings.cache_control)(path) {
+            ask = ask.header("cache-control", value);
+        }
+        if let Some(class) = &self.settings.storage_class {
+            ask = ask.header("x-amz-storage-class", class);
+        }
+        ask
+    }
+
+    /// Whether the publication of this stage made the object.
+    fn is_of(&self, stage: &Stage, key: &str) -> Result<bool> {
+        Ok(self.head(key)?.is_some_and(|answer| answer.header(TOKEN) == Some(&stage.0)))
+    }
+
+    /// Removes the objects that this stage made: the version that was looked at, and no other.
+    pub(super) fn take_back(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()> {
+        let one = |path: &&RelPath| {
+            let key = self.key(path.as_str());
+            let Some(answer) = self.head(&key)?.filter(|answer| answer.header(TOKEN) == Some(&stage.0)) else {
+                return Ok(());
+            };
+            let mut ask = Ask::new(Method::DELETE, &key);
+            match (answer.header("x-amz-version-id").filter(|version| *version != "null"), answer.header("etag")) {
+                (Some(version), _) => ask = ask.query("versionId", version),
+                (None, Some(etag)) => ask = ask.header("if-match", etag),
+                (None, None) => {}
+            }
+            self.client.send(&ask).map(drop)
+        };
+        pool::map(self.settings.concurrency, paths, one).into_iter().collect()
+    }
+}
+
+fn read_all(job: &Job<'_>) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut opened = job.body.open()?;
+    opened.body.read_to_end(&mut bytes).map_err(|error| Error::io(job.path, &error))?;
+    Ok(bytes)
+}
+
+/// `Content-Type` by the name's extension; what is text is UTF-8.
+fn content_type(path: &RelPath) -> String {
+    let kind = mime_guess::from_path(path.as_str()).first_or_octet_stream();
+    let is_text = kind.type_() == "text"
+        || matches!(kind.essence_str(), "application/json" | "application/javascript" | "application/xml" | "image/svg+xml")
+        || kind.suffix().is_some_and(|suffix| suffix == "json" || suffix == "xml");
+    if is_text { format!("{}; charset=utf-8", kind.essence_str()) } else { kind.essence_str().to_owned() }
+}
+
+impl StageError {
+    fn into_error(self) -> Error {
+        let (StageError::Source(error) | StageError::Place(error)) = self;
+        error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn content_types_go_by_extension_and_text_is_utf_8() {
+        for (path, want) in [
+            ("index.html", "text/html; charset=utf-8"),
+            ("a/style.CSS", "text/css; charset=utf-8"),
+            ("a.js", "text/javascript; charset=utf-8"),
+            ("feed.atom", "application/atom+xml; charset=utf-8"),
+            ("x.json", "application/json; charset=utf-8"),
+            ("x.svg", "image/svg+xml; charset=utf-8"),
+            ("x.md", "text/markdown; charset=utf-8"),
+            ("x.png", "image/png"),
+            ("x.pdf", "application/pdf"),
+            ("x.wasm", "application/wasm"),
+            ("x.tar.gz", "application/gzip"),
+            ("README", "application/octet-stream"),
+        ] {
+            assert_eq!(content_type(&RelPath::parse(path).unwrap()), want, "{path}");
+        }
+    }
+}

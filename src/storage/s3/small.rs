@@ -1,0 +1,171 @@
+//! Small objects at the root of a place: states, journals, locks.
+
+use std::collections::BTreeSet;
+use std::sync::PoisonError;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use ureq::http::Method;
+
+use super::client::Ask;
+use super::list::Next;
+use super::payload::Payload;
+use super::{Own, S3};
+use crate::error::{Code, Error, Result};
+use crate::names::{self, STATE};
+use crate::path::RESERVED;
+use crate::storage::{Expected, Small, Version};
+
+impl S3 {
+    pub(super) fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
+        let key = self.key(name);
+        let mut answer = self.client.send(&Ask::new(Method::GET, &key))?;
+        if answer.status == 404 {
+            return self.absent(&key, answer).map(|()| None);
+        }
+        let etag = answer.header("etag").unwrap_or_default().to_owned();
+        let length = answer.header("content-length").and_then(|length| length.parse::<u64>().ok());
+        if length.is_none_or(|length| length <= limit) {
+            match answer.bytes(limit.max(1)) {
+                Ok(bytes) => return Ok(Some(Small { bytes, version: Version(etag) })),
+                Err(ureq::Error::BodyExceedsLimit(_)) => {}
+                // It was cut short on the way: as often as any request is tried.
+                Err(_) => return self.read_again(name, &key, limit),
+            }
+        }
+        self.read_part(&key, limit, etag).map(Some)
+    }
+
+    fn read_again(&self, name: &str, key: &str, limit: u64) -> Result<Option<Small>> {
+        let (answer, bytes) = self.client.fetch(&Ask::new(Method::GET, key), limit.max(1))?;
+        match answer.status {
+            404 => Ok(None),
+            _ => match answer.header("etag") {
+                Some(etag) => Ok(Some(Small { bytes, version: Version(etag.to_owned()) })),
+                None => Err(self.odd(&format!("no ETag for {name}"))),
+            },
+        }
+    }
+
+    /// The first bytes of an object that has more than are wanted.
+    fn read_part(&self, key: &str, limit: u64, etag: String) -> Result<Small> {
+        if limit == 0 {
+            return Ok(Small { bytes: Vec::new(), version: Version(etag) });
+        }
+        let ask = Ask::new(Method::GET, key).header("range", format!("bytes=0-{}", limit - 1));
+        let (answer, bytes) = self.client.fetch(&ask, limit)?;
+        let etag = answer.header("etag").map_or(etag, str::to_owned);
+        Ok(Small { bytes, version: Version(etag) })
+    }
+
+    /// An answer that says there is no such object: an error where there is not even the bucket.
+    pub(super) fn absent(&self, key: &str, answer: super::client::Answer) -> Result<()> {
+        let error = self.client.refusal(key, answer);
+        if error.message.contains("NoSuchBucket") { Err(error) } else { Ok(()) }
+    }
+
+    pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
+        let key = self.key(name);
+        let mut ask = Ask::new(Method::PUT, &key)
+            .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+            .header("cache-control", "no-store")
+            .header("content-md5", md5_of(bytes))
+            .payload(Payload::Bytes(bytes));
+        if let Expected::Version(version) = expected {
+            // Not every server heeds the headers; under the lock nobody else writes here, so that looking is enough.
+            if self.version(&key)?.as_ref() != version {
+                return Err(self.changed(name));
+            }
+            ask = match version {
+                Some(version) => ask.header("if-match", &version.0),
+                None => ask.header("if-none-match", "*"),
+            };
+        }
+        let answer = self.client.send(&ask)?;
+        match answer.status {
+            _ if answer.is_good() => {}
+            // A try whose answer was lost has written it: the next one finds its own bytes.
+            404 | 412 if answer.repeated && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
+            404 | 412 => return Err(self.changed(name)),
+            _ => return Err(self.client.refusal(&key, answer)),
+        }
+        self.know(|own| own.insert(name.to_owned()));
+        Ok(())
+    }
+
+    fn changed(&self, name: &str) -> Error {
+        let message = format!("{}: it changed since it was read", self.client.place(&self.key(name)));
+        Error::new(Code::PreconditionFailed, message).hint("run again")
+    }
+
+    /// The version of an object; `None` where there is none.
+    fn version(&self, key: &str) -> Result<Option<Version>> {
+        let answer = self.head(key)?;
+        Ok(answer.map(|answer| Version(answer.header("etag").unwrap_or_default().to_owned())))
+    }
+
+    pub(super) fn head(&self, key: &str) -> Result<Option<super::client::Answer>> {
+        let answer = self.client.send(&Ask::new(Method::HEAD, key))?;
+        Ok(Some(answer).filter(|answer| answer.status != 404))
+    }
+
+    pub(super) fn delete(&self, key: &str) -> Result<()> {
+        self.client.send(&Ask::new(Method::DELETE, key)).map(drop)
+    }
+
+    pub(super) fn delete_small(&self, name: &str) -> Result<()> {
+        self.delete(&self.key(name))?;
+        self.know(|own| own.remove(name));
+        Ok(())
+    }
+
+    /// Notes a change among the names of ours, as long as they are known because the lock is held.
+    fn know(&self, change: impl FnOnce(&mut BTreeSet<String>) -> bool) {
+        if let Own::Known(names) = &mut *self.own.lock().unwrap_or_else(PoisonError::into_inner) {
+            change(names);
+        }
+    }
+
+    pub(super) fn list_own(&self, prefix: &str) -> Result<Vec<String>> {
+        let known = match &*self.own.lock().unwrap_or_else(PoisonError::into_inner) {
+            Own::Known(names) => Some(names.clone()),
+            Own::Unknown => None,
+        };
+        let names = match known {
+            Some(names) => names,
+            None => self.ask_own()?,
+        };
+        Ok(names.into_iter().filter(|name| name.starts_with(prefix)).collect())
+    }
+
+    fn ask_own(&self) -> Result<BTreeSet<String>> {
+        let mut found = BTreeSet::new();
+        self.pages(RESERVED, None, &mut |objects| {
+            found.extend(objects.into_iter().map(|object| object.name).filter(|name| names::is_own(name.as_bytes())));
+            Ok(Next::On)
+        })?;
+        Ok(found)
+    }
+
+    /// The states in the directories above, as far as they can be read.
+    pub(super) fn states_above(&self, name: &str, limit: u64) -> Vec<crate::storage::Above> {
+        debug_assert_eq!(name, STATE);
+        let here = self.prefix.trim_end_matches('/');
+        let dirs = crate::path::ancestors(here).map(|dir| format!("{dir}/")).chain([String::new()]);
+        let of = |dir: String| {
+            let above = self.with_prefix(dir.clone());
+            let bytes = above.read_small(name, limit).ok()??.bytes;
+            Some(crate::storage::Above { place: self.client.place(&dir), path: here.strip_prefix(&dir)?.to_owned(), bytes })
+        };
+        if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
+    }
+}
+
+/// `Content-MD5` (RFC 1864).
+pub(super) fn md5_of(bytes: &[u8]) -> String {
+    STANDARD.encode(md5::compute(bytes).0)
+}
