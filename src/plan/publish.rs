@@ -66,7 +66,7 @@ pub struct Plan {
     pub others: Vec<OutputRecord>,
     /// What stands in the way of a new output, by type or by case, and goes: deleted first.
     pub in_the_way: Vec<RawPath>,
-    /// What the destination no longer has: deleted last.
+    /// What the destination no longer has: deleted last, HTML before the rest.
     pub dropped: Vec<RawPath>,
     /// Directories that stand where an output will be, the deepest first; they are empty once `in_the_way` is gone.
     pub clear_dirs: Vec<RawPath>,

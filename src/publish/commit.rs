@@ -147,15 +147,16 @@ fn half_done(error: Error) -> Error {
 }
 
 /// What may be done together: a store that does several things at once keeps no order among them. Pages come after all
-/// that they may name, and the last output, the primary one, by itself.
+/// that they may name, the last output, the primary one, comes by itself, and pages go before what they may name.
 fn in_groups<'a, 'b>(operations: &'b [&'a Operation]) -> impl Iterator<Item = &'b [&'a Operation]> {
     let last = operations.iter().rfind(|operation| is_output(operation)).copied();
     let group = move |operation: &Operation| match operation {
-        Operation::Remove { .. } => 0,
-        Operation::RemoveDir { .. } => 1,
-        Operation::MakeDir { .. } => 2,
+        Operation::Remove { path } => u8::from(is_html(path.file_name())),
+        Operation::RemoveDir { .. } => 2,
+        Operation::MakeDir { .. } => 3,
+        Operation::Create { .. } | Operation::Replace { .. } if last.is_some_and(|last| std::ptr::eq(last, operation)) => 4,
         Operation::Create { path, .. } | Operation::Replace { path, .. } => {
-            if last.is_some_and(|last| std::ptr::eq(last, operation)) { 5 } else { 3 + u8::from(is_html(path)) }
+            5 + u8::from(is_html(path.file_name().as_bytes()))
         }
     };
     operations.chunk_by(move |a, b| group(a) == group(b))

@@ -9,7 +9,7 @@ use crate::error::{Code, Error, Result};
 use crate::journal::{Begin, Journal, Kind, Target};
 use crate::path::{RawPath, RelPath};
 use crate::plan::Plan;
-use crate::storage::{Body, Expected, Guard, Job, Stage, StageError, Version};
+use crate::storage::{Body, Expected, Guard, Job, Recovery, Stage, StageError, Version};
 
 /// A publication at its commit point.
 struct Ready {
@@ -34,7 +34,10 @@ impl Publication<'_> {
         let stage = Stage((self.world.token)());
         let begun = self.begin(&stage, dirty);
         let name = begun.name();
-        self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
+        // Where nothing can be seen of a stage nobody has to know of it: who was cut short there has done nothing.
+        if self.target.recovery() == Recovery::Redo {
+            self.target.put_small(&name, &begun.to_json(), Expected::Any)?;
+        }
         match self.prepare(guard, &stage, plan, read, begun) {
             Ok(ready) => {
                 let pages = self.pages(plan);

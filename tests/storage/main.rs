@@ -8,6 +8,7 @@ mod crossed;
 mod memory;
 mod mortal;
 mod races;
+mod readers;
 mod scene;
 mod shared;
 mod sweep;

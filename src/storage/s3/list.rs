@@ -94,8 +94,9 @@ impl S3 {
             match visit(objects)? {
                 Next::Stop => return Ok(now),
                 _ if !truncated => return Ok(now),
-                Next::After(name) => (after, token) = (Some(format!("{}{name}", self.prefix)), None),
-                Next::On => {
+                // Never back: what was seen is not seen again.
+                Next::After(name) if self.key(&name) > last => (after, token) = (Some(self.key(&name)), None),
+                Next::After(_) | Next::On => {
                     if next.is_none() || next == token {
                         return Err(self.odd("a listing that does not say where it goes on"));
                     }

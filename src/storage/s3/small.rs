@@ -23,6 +23,9 @@ impl S3 {
 
     pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
         let key = self.key(name);
+        if self.known().is_some_and(|names| !names.contains(name)) {
+            return Ok(None);
+        }
         let mut answer = self.client.send(&Ask::new(Method::GET, &key))?;
         if answer.status == 404 {
             return self.absent(&key, answer).map(|()| None);
@@ -76,11 +79,12 @@ impl S3 {
             .header("content-md5", md5_of(bytes))
             .payload(Payload::Bytes(bytes));
         if let Expected::Version(version) = expected {
-            // Not every server heeds the headers; under the lock nobody else writes here, so that looking is enough.
-            if self.version(&key)?.as_ref() != version {
+            // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
+            if self.known().is_none() && self.version(&key)?.as_ref() != version {
                 return Err(self.changed(name));
             }
             ask = match version {
+                Some(version) if version.0.is_empty() => ask,
                 Some(version) => ask.header("if-match", &version.0),
                 None => ask.header("if-none-match", "*"),
             };
@@ -123,6 +127,14 @@ impl S3 {
         Ok(())
     }
 
+    /// The names of ours, where they are known because the lock is held.
+    fn known(&self) -> Option<BTreeSet<String>> {
+        match &*self.own.lock().unwrap_or_else(PoisonError::into_inner) {
+            Own::Known(names) => Some(names.clone()),
+            Own::Unknown => None,
+        }
+    }
+
     /// Notes a change among the names of ours, as long as they are known because the lock is held.
     fn know(&self, change: impl FnOnce(&mut BTreeSet<String>) -> bool) {
         if let Own::Known(names) = &mut *self.own.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -131,14 +143,7 @@ impl S3 {
     }
 
     pub(super) fn list_own(&self, prefix: &str) -> Result<Vec<String>> {
-        let known = match &*self.own.lock().unwrap_or_else(PoisonError::into_inner) {
-            Own::Known(names) => Some(names.clone()),
-            Own::Unknown => None,
-        };
-        let names = match known {
-            Some(names) => names,
-            None => self.ask_own()?,
-        };
+        let names = self.known().map_or_else(|| self.ask_own(), Ok)?;
         Ok(names.into_iter().filter(|name| name.starts_with(prefix)).collect())
     }
 
