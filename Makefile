@@ -16,9 +16,12 @@ PAGES = $(sort $(wildcard man/*.[157]))
 PAPERS = README.md CHANGELOG.md docs
 EXAMPLES = $(filter-out examples/published,$(wildcard examples/*))
 LICENCES = LICENSE-MIT LICENSE-APACHE
+GARAGE = target/tools/bin/garage
+# The test targets that have tests of S3.
+S3_TESTS = servers
 FUZZERS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 
-.PHONY: all bench test demo install uninstall lint-man fuzz-quick
+.PHONY: all bench bench-s3 test test-s3 garage demo install uninstall lint-man fuzz-quick
 
 all:
 	$(CARGO) build --release --locked --bins
@@ -27,6 +30,20 @@ test:
 	tests/needs
 	$(CARGO) test --locked
 
+# The tests of S3 on every server there is for them, none skipped.
+test-s3: garage
+	DISTRIBUTOR_TEST_NO_SKIP=1 tests/needs
+	DISTRIBUTOR_TEST_NO_SKIP=1 $(CARGO) test --locked $(S3_TESTS:%=--test %)
+
+# A server of S3 for tests and measurements: built once, in minutes.
+garage: $(GARAGE)
+
+$(GARAGE):
+	CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_OPT_LEVEL=1 CARGO_PROFILE_RELEASE_DEBUG=false \
+		$(CARGO) install garage --version 2.5.0 --locked --no-default-features --features lmdb,bundled-libs \
+		--root target/tools --target-dir target/tools/build
+	rm -rf target/tools/build
+
 demo:
 	$(CARGO) build --profile light --locked --bins
 	PATH="$(abspath $(TARGET))/light:$$PATH" examples/demo.sh
@@ -34,6 +51,10 @@ demo:
 # Against rsync, cp and sha256sum, in one run; BENCH_ROUNDS, BENCH_DISK and BENCH_MEMORY set how often and where.
 bench: all
 	PATH="$(abspath $(TARGET))/release:$$PATH" tests/bench.sh
+
+# Against rclone and s5cmd on a server of its own; BENCH_ROUNDS, BENCH_SERVERS ("garage moto") and BENCH_MEMORY too.
+bench-s3: all garage
+	PATH="$(abspath $(TARGET))/release:$$PATH" tests/bench-s3.sh
 
 # As root after a build by another user, nothing is built again: cargo is only asked where a program is missing.
 install:
