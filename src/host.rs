@@ -62,6 +62,20 @@ impl Holder {
             && self.pid_namespace == other.pid_namespace
             && started(&other.process_id.to_string()) != Some(other.process_start)
     }
+
+    /// This process, as far as the system tells.
+    pub fn this_process() -> Holder {
+        let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+        Holder {
+            host: read("/proc/sys/kernel/hostname").trim().to_owned(),
+            boot_id: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
+            process_id: std::process::id(),
+            process_start: started("self").unwrap_or_default(),
+            pid_namespace: namespace.to_string_lossy().into_owned(),
+            program: format!("distributor {}", env!("CARGO_PKG_VERSION")),
+        }
+    }
 }
 
 /// When a process started, in clock ticks since the host did.
@@ -71,19 +85,6 @@ fn started(process: &str) -> Option<u64> {
     stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()
 }
 
-/// This process, as far as the system tells.
-fn this_process() -> Holder {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_default();
-    Holder {
-        host: read("/proc/sys/kernel/hostname").trim().to_owned(),
-        boot_id: read("/proc/sys/kernel/random/boot_id").trim().to_owned(),
-        process_id: std::process::id(),
-        process_start: started("self").unwrap_or_default(),
-        pid_namespace: namespace.to_string_lossy().into_owned(),
-        program: format!("distributor {}", env!("CARGO_PKG_VERSION")),
-    }
-}
 
 /// Becomes another program; returns only where that failed.
 pub type BecomeProgram = Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Sync>;
@@ -103,7 +104,7 @@ impl Host {
             clock: Box::new(|| Timestamp::from_instant(std::time::SystemTime::now().into())),
             token: Box::new(random_token),
             cancel: Cancel { handles_signals: true, ..Cancel::default() },
-            holder: this_process(),
+            holder: Holder::this_process(),
             become_program: Box::new(become_program),
         }
     }

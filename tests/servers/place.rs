@@ -165,7 +165,10 @@ impl Place {
         headers: &[(&str, &str)],
         body: &[u8],
     ) -> Message {
-        self.call_at(self.server.address, method, key, query, headers, body)
+        let call = || self.call_at(self.server.address, method, key, query, headers, body);
+        // moto looks at a bucket while another request changes it, and falls.
+        let fell = |answer: &Message| answer.status() == 500 && matches!(method, "GET" | "HEAD");
+        (0..5).map(|_| call()).find(|answer| !fell(answer)).unwrap_or_else(call)
     }
 
     /// The same by way of another address, a proxy's perhaps.

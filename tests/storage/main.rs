@@ -3,6 +3,7 @@
 // A method as it is does not fit where any lifetime must do.
 #![allow(clippy::redundant_closure_for_method_calls)]
 
+mod buckets;
 mod conformance;
 mod crossed;
 mod memory;
@@ -10,6 +11,8 @@ mod mortal;
 mod races;
 mod readers;
 mod scene;
+#[path = "../servers/mod.rs"]
+mod servers;
 mod shared;
 mod sweep;
 mod told;

@@ -83,6 +83,13 @@ pub(crate) const SECOND: [&str; 8] = ["2/s0", "2/s1", "2/s2", "2/s3", "2/s4", "2
 pub(crate) struct Scene {
     pub(crate) dir: tempfile::TempDir,
     config: Config,
+    /// Who publishes: as everybody else sees it a process that is gone, as after kill -9.
+    pub(crate) holder: Holder,
+}
+
+/// A process of this host that is gone.
+pub(crate) fn gone() -> Holder {
+    Holder { process_id: i32::MAX as u32, ..Holder::this_process() }
 }
 
 impl Scene {
@@ -93,7 +100,7 @@ impl Scene {
         let world = config::World { home: None, state_directory: None, read: &|path| std::fs::read(path) };
         let text = CONFIG.to_owned() + &OWNERS.map(|id| format!("      - {{id: {id}, {SHARED}}}\n")).concat();
         let (config, _) = config::parse(text.as_bytes(), &dir.path().join("site.yml"), &world).unwrap();
-        let scene = Scene { dir, config };
+        let scene = Scene { dir, config, holder: gone() };
         scene.bundle("old", OLD, "2026-06-01T00:00:00Z");
         scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
         scene.bundle("more", MORE, "2026-06-03T00:00:00Z");
@@ -162,11 +169,25 @@ impl Scene {
         let (dirty, force, republish) = (false, wish.force, wish.again);
         let wanted = Wanted { pipeline_id, destination, manifest: &manifest, dirty, force, republish };
         let mut warnings = Vec::new();
-        let published = in_world(|world| {
+        let published = self.in_world(|world| {
             let (source, at) = (source.as_ref(), &BundlePath::ROOT);
             work(&Publication { wanted, source, at, target, world }, &mut warnings)
         })?;
         Ok(Told { decision: published.decision, warnings })
+    }
+
+    /// Does `work` in a world that stands still.
+    fn in_world<T>(&self, work: impl FnOnce(&World<'_>) -> T) -> T {
+        let host = Host::fixed("/", &[]);
+        let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
+        work(&World {
+            cancel: &host.cancel,
+            now: &|| host.now(),
+            token: &token,
+            holder: &self.holder,
+            lock_timeout: Duration::from_secs(20),
+            waiting: &|_| {},
+        })
     }
 
     fn destination(&self, id: &str) -> &Destination {
@@ -180,25 +201,11 @@ impl Scene {
         target: &dyn Storage,
         work: impl FnOnce(&Upkeep<'_>, &mut Vec<Warning>) -> Result<T>,
     ) -> Result<T> {
-        in_world(|world| {
+        self.in_world(|world| {
             let (site, destination) = (Site { target, world }, self.destination(id));
             work(&Upkeep { site, pipeline_id: "p", destination, all_owners }, &mut Vec::new())
         })
     }
-}
-
-/// Does `work` in a world that stands still.
-fn in_world<T>(work: impl FnOnce(&World<'_>) -> T) -> T {
-    let host = Host::fixed("/", &[]);
-    let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
-    work(&World {
-        cancel: &host.cancel,
-        now: &|| host.now(),
-        token: &token,
-        holder: &Holder::default(),
-        lock_timeout: Duration::from_secs(20),
-        waiting: &|_| {},
-    })
 }
 
 /// What was decided and done, and what was said.

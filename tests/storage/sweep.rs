@@ -138,7 +138,7 @@ pub(crate) fn strike(
     struck
 }
 
-fn converges(scene: &Scene, place: &dyn Place, first: bool) {
+pub(crate) fn converges(scene: &Scene, place: &dyn Place, first: bool) {
     granted(scene, place, NEWER, NEW, first);
 }
 

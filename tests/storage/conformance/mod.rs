@@ -15,7 +15,9 @@ use distributor::host::Cancel;
 use distributor::path::{BundlePath, RawPath, RelPath};
 use distributor::storage::{Body, Commit, Job, Local, Modes, Recovery, Scope, Stage, StageError, Storage};
 
+use crate::buckets::s3;
 use crate::memory::Memory;
+use crate::servers::{self, Place};
 
 type Put = dyn Fn(&str, &[u8]) + Sync;
 
@@ -26,6 +28,8 @@ struct Bench {
     put: Box<Put>,
     /// Where the place lies, if it is local.
     root: Option<PathBuf>,
+    /// Whether it refuses to write what is not as expected when somebody else comes in between.
+    heeds_conditions: bool,
     _dir: Option<tempfile::TempDir>,
 }
 
@@ -44,14 +48,22 @@ impl Bench {
             std::fs::write(at.join(path), bytes).unwrap();
         };
         let storage = Box::new(Local::new(&root, MODES));
-        Bench { storage, put: Box::new(put), root: Some(root), _dir: Some(dir) }
+        Bench { storage, put: Box::new(put), root: Some(root), heeds_conditions: true, _dir: Some(dir) }
     }
 
     fn memory() -> Bench {
         let memory = Memory::default();
         let at = memory.clone();
         let put = move |path: &str, bytes: &[u8]| at.put(path, bytes);
-        Bench { storage: Box::new(memory), put: Box::new(put), root: None, _dir: None }
+        Bench { storage: Box::new(memory), put: Box::new(put), root: None, heeds_conditions: true, _dir: None }
+    }
+
+    /// A place in a bucket of a server.
+    fn s3(place: &Place) -> Bench {
+        let at = place.clone();
+        let put = move |path: &str, bytes: &[u8]| at.put(path, bytes);
+        let heeds_conditions = place.server.name != "garage";
+        Bench { storage: Box::new(s3(place)), put: Box::new(put), root: None, heeds_conditions, _dir: None }
     }
 
     /// Another view on the same place, as another process has it.
@@ -73,6 +85,9 @@ impl Bench {
 fn each(work: impl Fn(&Bench)) {
     for bench in [Bench::local(), Bench::memory()] {
         work(&bench);
+    }
+    for server in servers::all() {
+        work(&Bench::s3(&server.place("conformance")));
     }
 }
 

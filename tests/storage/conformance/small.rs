@@ -87,13 +87,17 @@ fn own_names_are_ours_alone_and_sorted() {
 fn a_journal_disturbs_its_owner_and_a_state_nobody() {
     each(|bench| {
         let disturbed = || bench.again().disturbed(JOURNAL).unwrap();
+        let locked = || bench.storage.lock(b"me\n", &|_| Ok(())).unwrap();
         assert!(!disturbed());
         bench.storage.put_small(STATE, b"{}", Expected::Any).unwrap();
         assert!(!disturbed());
+        let guard = locked();
         bench.storage.put_small(JOURNAL, b"{}", Expected::Any).unwrap();
+        guard.release(true).unwrap();
         assert!(disturbed());
-        assert!(!bench.storage.disturbed(".distributor.journal-else.json").unwrap());
+        let guard = locked();
         bench.storage.remove_small(JOURNAL).unwrap();
+        guard.release(false).unwrap();
         assert!(!disturbed());
     });
 }
