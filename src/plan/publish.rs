@@ -243,7 +243,14 @@ pub fn difference(wanted: &Wanted<'_>, outputs: &Outputs, state: &State) -> Opti
         None => !kinds.is_empty() && !kinds.contains(&output.kind),
     };
     let mut changed = outputs.list.iter().filter(differs);
-    let first = &changed.next()?.path;
+    let Some(first) = changed.next().map(|output| &output.path) else {
+        // A state of another make may record none.
+        let recorded = state.owners.get(wanted.own(state)?)?.primary_url.as_ref()?;
+        let stands = outputs.primary_url.as_ref();
+        let differs = stands != Some(recorded) && !outputs.list.is_empty();
+        let stands = stands.map_or("no output", String::as_str);
+        return differs.then(|| format!("the configuration would now let {stands} stand for the bundle"));
+    };
     Some(match changed.count() {
         0 => format!("the configuration would now make the output {first} otherwise"),
         more => format!("the configuration would now make {} outputs otherwise, first {first}", more + 1),
