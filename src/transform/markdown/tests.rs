@@ -239,5 +239,21 @@ fn a_page_is_called_after_its_file() {
     ] {
         assert_eq!(output_path(&RelPath::parse(source).unwrap()).unwrap().as_str(), expected);
     }
-    assert_eq!(output_path(&RelPath::parse(&"x".repeat(255)).unwrap()), None);
+    assert_eq!(output_path(&RelPath::parse(&"x".repeat(255)).unwrap()), Err(Fault::LongSegment));
+}
+
+#[test]
+fn a_file_without_raw_html_is_the_same_page_sanitised() {
+    let markdown = "# A & B\n\n- [x] *one*<br>\n\n[a](#b) ![i](i.png) \"q\"[^1]\n\n|a|\n|-|\n|b|\n\n[^1]: n\n";
+    let plain = markdown.replace("<br>", "");
+    assert_eq!(SANITIZED.make(&plain), CONTENT.make(&plain));
+    assert_ne!(SANITIZED.make(markdown), CONTENT.make(markdown));
+}
+
+#[test]
+fn a_footnote_leads_back_to_the_first_hundred_places() {
+    let page = CONTENT.make(&format!("{}\n\n[^a]: note", "[^a]".repeat(1000)));
+    assert_eq!(page.matches(" href=\"#fn:1\"").count(), 1000);
+    assert_eq!(page.matches("<a id=\"fnref:1").count(), 100);
+    assert_eq!(page.matches(" href=\"#fnref:1").count(), 100);
 }
