@@ -110,7 +110,8 @@ fn runs_at_once_in_a_bucket_leave_the_newer_bundle_whole() {
 
 #[test]
 fn odd_names_go_there_and_back() {
-    let names = ["a b", "a+b", "100%", "%41", "c#d", "e?f=g&h", "ü/ß", "日本/語", "🎈", "'q\"", "(x)", "a;b,c", "~t", "=", "@"];
+    let names =
+        ["a b", "a+b", "100%", "%41", "c#d", "e?f=g&h", "ü/ß", "日本/語", "🎈", "'q\"", "(x)", "a;b,c", "~t", "=", "@"];
     for server in servers::all() {
         let place = server.place("odd names");
         let (storage, jobs) = (s3(&place), names.map(|name| distributor::path::RelPath::parse(name).unwrap()));

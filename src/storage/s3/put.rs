@@ -212,7 +212,10 @@ fn read_all(job: &Job<'_>) -> Result<Vec<u8>> {
 fn content_type(path: &RelPath) -> String {
     let kind = mime_guess::from_path(path.as_str()).first_or_octet_stream();
     let is_text = kind.type_() == "text"
-        || matches!(kind.essence_str(), "application/json" | "application/javascript" | "application/xml" | "image/svg+xml")
+        || matches!(
+            kind.essence_str(),
+            "application/json" | "application/javascript" | "application/xml" | "image/svg+xml"
+        )
         || kind.suffix().is_some_and(|suffix| suffix == "json" || suffix == "xml");
     if is_text { format!("{}; charset=utf-8", kind.essence_str()) } else { kind.essence_str().to_owned() }
 }

@@ -93,7 +93,9 @@ impl S3 {
         match answer.status {
             _ if answer.is_good() => {}
             // A try whose answer was lost has written it: the next one finds its own bytes.
-            404 | 412 if answer.repeated && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
+            404 | 412
+                if answer.repeated
+                    && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
             404 | 412 => return Err(self.changed(name)),
             _ => return Err(self.client.refusal(&key, answer)),
         }
@@ -164,7 +166,11 @@ impl S3 {
         let of = |dir: String| {
             let above = self.with_prefix(dir.clone());
             let bytes = above.read_small(name, limit).ok()??.bytes;
-            Some(crate::storage::Above { place: self.client.place(&dir), path: here.strip_prefix(&dir)?.to_owned(), bytes })
+            Some(crate::storage::Above {
+                place: self.client.place(&dir),
+                path: here.strip_prefix(&dir)?.to_owned(),
+                bytes,
+            })
         };
         if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
     }
