@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -73,23 +74,32 @@ impl S3 {
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
-        let mut ask = Ask::new(Method::PUT, &key)
-            .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
-            .header("cache-control", "no-store")
-            .header("content-md5", md5_of(bytes))
-            .payload(Payload::Bytes(bytes));
+        let put = || {
+            Ask::new(Method::PUT, &key)
+                .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+                .header("cache-control", "no-store")
+                .header("content-md5", md5_of(bytes))
+                .payload(Payload::Bytes(bytes))
+        };
+        let mut ask = put();
         if let Expected::Version(version) = expected {
             // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
             if self.known().is_none() && self.version(&key)?.as_ref() != version {
                 return Err(self.changed(name));
             }
             ask = match version {
+                _ if self.unconditional.load(Ordering::Relaxed) => ask,
                 Some(version) if version.0.is_empty() => ask,
                 Some(version) => ask.header("if-match", &version.0),
                 None => ask.header("if-none-match", "*"),
             };
         }
-        let answer = self.client.send(&ask)?;
+        let mut answer = self.client.send(&ask)?;
+        if answer.status == 501 && matches!(expected, Expected::Version(_)) {
+            // The server knows no conditions.
+            self.unconditional.store(true, Ordering::Relaxed);
+            answer = self.client.send(&put())?;
+        }
         match answer.status {
             _ if answer.is_good() => {}
             // A try whose answer was lost has written it: the next one finds its own bytes.
