@@ -122,6 +122,44 @@ fn a_bucket_of_another_region_is_told_with_its_region() {
 }
 
 #[test]
+fn a_server_that_knows_no_conditions_is_sent_none() {
+    for server in servers::all() {
+        let (scene, proxy) = (Scene::on(server), Proxy::before(server.address));
+        let not_implemented = Fault::Instead(fault::error(501, "NotImplemented"));
+        let conditional =
+            |seen: &servers::proxy::Seen| ["if-match", "if-none-match"].iter().any(|n| seen.header(n).is_some());
+        proxy.fault(100, not_implemented, conditional);
+        let site = format!("id: www, {}", scene.s3_through(proxy.address, "site"));
+        scene.configure("backend: local, path: in", &[&site]).bundle("in/report", 1, JUNE);
+        assert_eq!(scene.publish("", 0), ["publish_new"]);
+        scene.bundle("in/report", 2, &[("index.html", "<h1>July</h1>\n")]);
+        assert_eq!(scene.publish("", 0), ["replace_older"]);
+        // What fails half-way takes back what was new.
+        scene.bundle("in/report", 3, &[("index.html", "<h1>August</h1>\n"), ("new.csv", "c,d\n")]);
+        let is_page = |seen: &servers::proxy::Seen| seen.kind == Kind::PutObject && seen.key.ends_with("index.html");
+        proxy.fault(1, Fault::Instead(fault::error(403, "AccessDenied")), is_page);
+        assert_eq!(scene.publish("", 1), ["permission_denied"]);
+        assert_eq!(scene.there("site/report/").keys().filter(|key| key.ends_with(".csv")).count(), 0);
+        assert_eq!(scene.publish("", 0), ["replace_older"]);
+        assert_eq!(scene.place.keys().len(), 3, "{:?}", scene.place.keys());
+    }
+}
+
+#[test]
+fn a_proxy_is_heeded_and_left_out_where_that_is_said() {
+    let Some(server) = servers::moto::server() else { return };
+    let scene = Scene::on(server);
+    scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
+    scene.bundle("in/report", 1, JUNE);
+    let nobody = format!("http://{}", servers::process::free());
+    let mut command = scene.command(RUN, "-c site.yml --format json");
+    let document = scene.document(&scene.checked(command.env("HTTP_PROXY", &nobody)), 1);
+    assert_eq!(outcomes(&document), ["unreachable"]);
+    let document = scene.document(&scene.checked(command.env("NO_PROXY", "127.0.0.1")), 0);
+    assert_eq!(outcomes(&document), ["publish_new"]);
+}
+
+#[test]
 fn a_busy_server_is_asked_again() {
     for server in servers::all() {
         let (scene, proxy) = (Scene::on(server), Proxy::before(server.address));

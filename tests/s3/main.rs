@@ -1,4 +1,4 @@
-//! The programs on servers of S3, as an operator has them: configurations, runs, reports, and what lies there afterwards.
+//! The programs on servers of S3, as an operator has them: configurations, runs, reports, and what lies there then.
 // clippy.toml lets tests unwrap, but not the helpers that they share.
 #![allow(clippy::unwrap_used)]
 
