@@ -9,6 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
 use super::client::Ask;
+use super::fault::Fault;
 use super::list::Next;
 use super::payload::Payload;
 use super::{Own, S3};
@@ -67,9 +68,10 @@ impl S3 {
     }
 
     /// An answer that says there is no such object: an error where there is not even the bucket.
-    pub(super) fn absent(&self, key: &str, answer: super::client::Answer) -> Result<()> {
-        let error = self.client.refusal(key, answer);
-        if error.message.contains("NoSuchBucket") { Err(error) } else { Ok(()) }
+    pub(super) fn absent(&self, key: &str, mut answer: super::client::Answer) -> Result<()> {
+        // The message has the key in it, which may be called anything.
+        let fault = Fault::read(&mut answer);
+        if fault.code == "NoSuchBucket" { Err(self.client.refused(key, &fault)) } else { Ok(()) }
     }
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
