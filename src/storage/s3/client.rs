@@ -162,7 +162,7 @@ impl Client {
                 return done;
             }
             let fault = Fault::read(&mut answer);
-            if fault.is_expired() && !renewed && self.keys.renew() {
+            if fault.is_expired() && !renewed && self.keys.renew(&key) {
                 renewed = true;
                 return Err(Failed::ForNow(self.refused(ask.key, &fault), Some(Duration::ZERO)));
             }
