@@ -137,7 +137,8 @@ fn a_killed_pruning_is_finished_in_a_bucket() {
 
 #[test]
 fn odd_names_go_there_and_back() {
-    let names = ["a b", "a+b", "100%", "%41", "c#d", "e?f=g&h", "ü/ß", "日本/語", "🎈", "'q\"", "(x)", "a;b,c", "~t", "=", "@"];
+    let names =
+        ["a b", "a+b", "100%", "%41", "c#d", "e?f=g&h", "ü/ß", "日本/語", "🎈", "'q\"", "(x)", "a;b,c", "~t", "=", "@"];
     for server in servers::all() {
         let place = server.place("odd names");
         let (storage, jobs) = (s3(&place), names.map(|name| distributor::path::RelPath::parse(name).unwrap()));

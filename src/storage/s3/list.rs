@@ -156,7 +156,8 @@ impl S3 {
             dirs.extend(found.filter(|dir| !dir.split('/').any(|segment| segment.starts_with(RESERVED))));
             // What is left of a bundle does not matter.
             let inside = dirs.iter().find(|dir| last.starts_with(dir.as_str()));
-            Ok(inside.map_or(Next::On, |dir| if dir.is_empty() { Next::Stop } else { Next::After(format!("{dir}{LAST}")) }))
+            Ok(inside
+                .map_or(Next::On, |dir| if dir.is_empty() { Next::Stop } else { Next::After(format!("{dir}{LAST}")) }))
         })?;
         dirs.sort_unstable();
         dirs.dedup_by(|dir, above| dir.starts_with(above.as_str()));

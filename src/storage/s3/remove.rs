@@ -102,7 +102,9 @@ impl S3 {
         if answer.status == 501 {
             return Ok(None);
         }
-        if let Some(fault) = Fault::within(&said).or_else(|| (!answer.is_good()).then(|| Fault::parse(answer.status, &said))) {
+        if let Some(fault) =
+            Fault::within(&said).or_else(|| (!answer.is_good()).then(|| Fault::parse(answer.status, &said)))
+        {
             return Err(self.client.refused(&self.prefix, &fault));
         }
         let said = String::from_utf8_lossy(&said);

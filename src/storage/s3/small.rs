@@ -2,12 +2,14 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
 use super::client::Ask;
+use super::fault::Fault;
 use super::list::Next;
 use super::payload::Payload;
 use super::{Own, S3};
@@ -66,34 +68,46 @@ impl S3 {
     }
 
     /// An answer that says there is no such object: an error where there is not even the bucket.
-    pub(super) fn absent(&self, key: &str, answer: super::client::Answer) -> Result<()> {
-        let error = self.client.refusal(key, answer);
-        if error.message.contains("NoSuchBucket") { Err(error) } else { Ok(()) }
+    pub(super) fn absent(&self, key: &str, mut answer: super::client::Answer) -> Result<()> {
+        // The message has the key in it, which may be called anything.
+        let fault = Fault::read(&mut answer);
+        if fault.code == "NoSuchBucket" { Err(self.client.refused(key, &fault)) } else { Ok(()) }
     }
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
-        let mut ask = Ask::new(Method::PUT, &key)
-            .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
-            .header("cache-control", "no-store")
-            .header("content-md5", md5_of(bytes))
-            .payload(Payload::Bytes(bytes));
+        let put = || {
+            Ask::new(Method::PUT, &key)
+                .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+                .header("cache-control", "no-store")
+                .header("content-md5", md5_of(bytes))
+                .payload(Payload::Bytes(bytes))
+        };
+        let mut ask = put();
         if let Expected::Version(version) = expected {
             // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
             if self.known().is_none() && self.version(&key)?.as_ref() != version {
                 return Err(self.changed(name));
             }
             ask = match version {
+                _ if self.unconditional.load(Ordering::Relaxed) => ask,
                 Some(version) if version.0.is_empty() => ask,
                 Some(version) => ask.header("if-match", &version.0),
                 None => ask.header("if-none-match", "*"),
             };
         }
-        let answer = self.client.send(&ask)?;
+        let mut answer = self.client.send(&ask)?;
+        if answer.status == 501 && matches!(expected, Expected::Version(_)) {
+            // The server knows no conditions.
+            self.unconditional.store(true, Ordering::Relaxed);
+            answer = self.client.send(&put())?;
+        }
         match answer.status {
             _ if answer.is_good() => {}
             // A try whose answer was lost has written it: the next one finds its own bytes.
-            404 | 412 if answer.repeated && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
+            404 | 412
+                if answer.repeated
+                    && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
             404 | 412 => return Err(self.changed(name)),
             _ => return Err(self.client.refusal(&key, answer)),
         }
@@ -164,7 +178,11 @@ impl S3 {
         let of = |dir: String| {
             let above = self.with_prefix(dir.clone());
             let bytes = above.read_small(name, limit).ok()??.bytes;
-            Some(crate::storage::Above { place: self.client.place(&dir), path: here.strip_prefix(&dir)?.to_owned(), bytes })
+            Some(crate::storage::Above {
+                place: self.client.place(&dir),
+                path: here.strip_prefix(&dir)?.to_owned(),
+                bytes,
+            })
         };
         if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
     }
