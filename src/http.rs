@@ -152,8 +152,8 @@ pub fn retried<T>(cancel: &Cancel, mut attempt: impl FnMut(u32) -> Result<T, Fai
 /// Between a half and the whole of `most`.
 pub fn varied(most: Duration) -> Duration {
     use std::hash::{BuildHasher, RandomState};
-    let chance = RandomState::new().hash_one(0) % 1024;
-    most.mul_f64(0.5 + chance as f64 / 2048.0)
+    let chance = u32::from(RandomState::new().hash_one(0).to_be_bytes()[0]);
+    most / 2 + most / 512 * chance
 }
 
 /// Waits, unless a signal comes.
