@@ -162,7 +162,7 @@ impl Client {
                 return done;
             }
             let fault = Fault::read(&mut answer);
-            if fault.is_expired() && !renewed && self.keys.renew() {
+            if fault.is_expired() && !renewed && self.keys.renew(&key) {
                 renewed = true;
                 return Err(Failed::ForNow(self.refused(ask.key, &fault), Some(Duration::ZERO)));
             }
@@ -207,7 +207,8 @@ impl Client {
         let content = ask.payload.sha256().hex();
         let mut headers = HeaderMap::new();
         let mut set = |name: &'static str, value: &str| {
-            let value = HeaderValue::from_str(value).map_err(|_| format!("{name} can't be {value:?}"))?;
+            // Its value is not said: it may be a session token.
+            let value = HeaderValue::from_str(value).map_err(|_| format!("the value of {name} is no header"))?;
             headers.insert(HeaderName::from_static(name), value);
             Ok::<(), String>(())
         };

@@ -35,6 +35,9 @@ use crate::storage::{
     Above, Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
 
+/// `Cache-Control` of a new object, by its path.
+pub type CacheControl = Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>;
+
 /// A bucket, and how it is spoken to.
 pub struct Settings {
     /// The server; AWS's of the region where there is none.
@@ -48,7 +51,7 @@ pub struct Settings {
     /// The class of new objects.
     pub storage_class: Option<String>,
     /// `Cache-Control` of a new object, by its path.
-    pub cache_control: Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>,
+    pub cache_control: CacheControl,
     /// How many requests at the same time.
     pub concurrency: usize,
     /// How long a connection may take.
@@ -68,7 +71,7 @@ pub struct Settings {
 /// What of [`Settings`] is looked at later.
 struct Kept {
     storage_class: Option<String>,
-    cache_control: Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>,
+    cache_control: CacheControl,
     concurrency: usize,
     holder: Holder,
 }

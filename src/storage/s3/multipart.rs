@@ -10,7 +10,6 @@ use super::S3;
 use super::client::Ask;
 use super::fault::Fault;
 use super::payload::Payload;
-use super::small::md5_of;
 use crate::digest::{Fingerprint, Hasher};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
@@ -24,7 +23,7 @@ const PART: u64 = 8 * 1024 * 1024;
 /// How many parts an object has at most.
 const MOST_PARTS: u64 = 10_000;
 /// How many bytes of parts are held at the same time, one part more than are on their way.
-const HELD: u64 = 48 * 1024 * 1024;
+const HELD: u64 = 40 * 1024 * 1024;
 /// The longest answer that is read.
 const LIMIT: u64 = 1024 * 1024;
 
@@ -32,7 +31,7 @@ const LIMIT: u64 = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
     pub(super) begun: Begun,
-    /// The ETag of each part, in order.
+    /// The `ETag` of each part, in order.
     parts: Vec<String>,
 }
 
@@ -169,7 +168,6 @@ impl S3 {
         let ask = Ask::new(Method::PUT, key)
             .query("partNumber", number.to_string())
             .query("uploadId", upload_id)
-            .header("content-md5", md5_of(bytes))
             .payload(Payload::Bytes(bytes));
         let answer = self.client.send(&ask)?;
         match answer.header("etag") {

@@ -78,7 +78,7 @@ impl S3 {
         let key = self.key(name);
         let put = || {
             Ask::new(Method::PUT, &key)
-                .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+                .header("content-type", "application/json")
                 .header("cache-control", "no-store")
                 .header("content-md5", md5_of(bytes))
                 .payload(Payload::Bytes(bytes))
