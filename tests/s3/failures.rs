@@ -55,6 +55,8 @@ fn a_server_that_is_not_there_is_told_within_seconds_and_stops_no_other_destinat
     assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     assert_eq!(outcomes(&document), ["unreachable", "publish_new"]);
     assert_eq!(document["status"], "partial_failure");
+    let message = document["pipelines"][0]["destinations"][0]["error"]["message"].as_str().unwrap();
+    assert!(message.contains(&format!("{nobody}: connection refused: check the address")), "{message}");
     let unknown = lost.replace(&nobody.to_string(), "no-such-host.invalid");
     scene.configure("backend: local, path: in", &[&unknown]);
     assert_eq!(scene.publish("", 1), ["unreachable"]);

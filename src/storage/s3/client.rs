@@ -118,14 +118,14 @@ impl Client {
                 let message = format!("{}: the server's answer is longer than {limit} bytes", client.place(ask.key));
                 Err(Failed::ForGood(Error::new(Code::StorageError, message)))
             }
-            Err(error) => Err(Failed::of(&client.place(ask.key), &error)),
+            Err(error) => Err(client.failed(ask.key, &error)),
         })
     }
 
     /// The same for requests that the server begins to answer before it is done: what it says then counts.
     pub(super) fn send_long(&self, ask: &Ask<'_>) -> Result<Answer> {
         self.exchange(ask, |client, mut answer| {
-            let body = answer.bytes(LONG_ANSWER).map_err(|error| Failed::of(&client.place(ask.key), &error))?;
+            let body = answer.bytes(LONG_ANSWER).map_err(|error| client.failed(ask.key, &error))?;
             match Fault::within(&body).filter(|_| answer.is_good()) {
                 None => Ok(answer),
                 Some(fault) if fault.code == "NoSuchUpload" => Ok(Answer { status: 404, ..answer }),
@@ -183,7 +183,7 @@ impl Client {
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| Failed::of(&self.place(ask.key), error))
+        ask.payload.send(&self.http, request, &|error| self.failed(ask.key, error))
     }
 
     fn url(&self, ask: &Ask<'_>) -> Url {
@@ -243,6 +243,11 @@ impl Client {
     /// An object of this bucket, for messages.
     pub(super) fn place(&self, key: &str) -> String {
         format!("s3://{}/{}", self.address.bucket, crate::path::escape(key.as_bytes()))
+    }
+
+    /// What a request ended with that got no whole answer: the server is what matters then.
+    fn failed(&self, key: &str, error: &ureq::Error) -> Failed {
+        Failed::of(&format!("{}: {}", self.place(key), host(&self.address.base)), error)
     }
 
     /// The error of an answer that is no good.
