@@ -43,6 +43,33 @@ fn a_secret_that_is_missing_keeps_a_program_from_starting() {
 }
 
 #[test]
+fn a_place_that_names_no_variables_takes_the_key_of_the_environment_or_of_a_profile() {
+    for server in servers::all() {
+        let scene = Scene::on(server);
+        let site = scene.s3("site");
+        let (site, _) = site.split_once(", access_key_id_env").unwrap();
+        scene.configure("backend: local, path: in", &[&format!("id: www, {site}")]).bundle("in/report", 1, JUNE);
+        let key = format!("aws_access_key_id = {ACCESS_KEY}\naws_secret_access_key = {SECRET_KEY}\n");
+        scene.write("home/.aws/credentials", &format!("[default]\naws_access_key_id = other\n[news]\n{key}"));
+        let run = |variables: &[(&str, &str)], status: i32| {
+            let mut command = scene.command(RUN, "-c site.yml --format json");
+            command.env("AWS_EC2_METADATA_DISABLED", "true").envs(variables.iter().copied());
+            scene.document(&scene.checked(&mut command), status)
+        };
+        let document = run(&[], 1);
+        assert_eq!(outcomes(&document), ["auth_failed"]);
+        let message = document["pipelines"][0]["destinations"][0]["error"]["message"].as_str().unwrap();
+        assert!(message.contains("there are no credentials") && message.contains("access_key_id_env"), "{message}");
+        let home = scene.path("home").display().to_string();
+        assert_eq!(outcomes(&run(&[("HOME", &home)], 1)), ["auth_failed"], "half a key");
+        assert_eq!(outcomes(&run(&[("HOME", &home), ("AWS_PROFILE", "nobody")], 1)), ["auth_failed"]);
+        assert_eq!(outcomes(&run(&[("HOME", &home), ("AWS_PROFILE", "news")], 0)), ["publish_new"]);
+        let environment = [("AWS_ACCESS_KEY_ID", ACCESS_KEY), ("AWS_SECRET_ACCESS_KEY", SECRET_KEY)];
+        assert_eq!(outcomes(&run(&environment, 0)), ["skip_same"]);
+    }
+}
+
+#[test]
 fn a_server_that_is_not_there_is_told_within_seconds_and_stops_no_other_destination() {
     let Some(server) = servers::all().pop() else { return };
     let scene = Scene::on(server);
