@@ -85,7 +85,6 @@ fn started(process: &str) -> Option<u64> {
     stat.rsplit(") ").next()?.split(' ').nth(19)?.parse().ok()
 }
 
-
 /// Becomes another program; returns only where that failed.
 pub type BecomeProgram = Box<dyn Fn(&str, &[OsString]) -> io::Error + Send + Sync>;
 

@@ -92,9 +92,7 @@ impl Failed {
     pub fn of(place: &str, error: &ureq::Error) -> Failed {
         let says = |code, what: &dyn std::fmt::Display| Error::new(code, format!("{place}: {what}"));
         match error {
-            ureq::Error::Timeout(_) => {
-                Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None)
-            }
+            ureq::Error::Timeout(_) => Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None),
             ureq::Error::HostNotFound => Failed::ForNow(says(Code::Unreachable, &"there is no such host"), None),
             ureq::Error::Io(io) if is_certificate(io) => Failed::ForGood(untrusted(&says, io)),
             ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::TimedOut => {

@@ -154,7 +154,11 @@ fn in_groups<'a, 'b>(operations: &'b [&'a Operation]) -> impl Iterator<Item = &'
         Operation::Remove { path } => u8::from(is_html(path.file_name())),
         Operation::RemoveDir { .. } => 2,
         Operation::MakeDir { .. } => 3,
-        Operation::Create { .. } | Operation::Replace { .. } if last.is_some_and(|last| std::ptr::eq(last, operation)) => 4,
+        Operation::Create { .. } | Operation::Replace { .. }
+            if last.is_some_and(|last| std::ptr::eq(last, operation)) =>
+        {
+            4
+        }
         Operation::Create { path, .. } | Operation::Replace { path, .. } => {
             5 + u8::from(is_html(path.file_name().as_bytes()))
         }

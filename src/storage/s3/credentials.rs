@@ -47,6 +47,18 @@ impl Keys {
         }
     }
 
+    /// A text without what is secret in it.
+    pub(super) fn hide(&self, text: &str) -> String {
+        let Keys::Given(key) = self;
+        let secrets = [Some(&key.id), Some(&key.secret), key.session_token.as_ref()];
+        secrets
+            .into_iter()
+            .flatten()
+            .map(Secret::expose)
+            .filter(|secret| !secret.is_empty())
+            .fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+    }
+
     /// Forgets the key, which the server calls expired. Whether another one may be had.
     pub(super) fn renew(&self) -> bool {
         match self {

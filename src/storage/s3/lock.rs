@@ -38,11 +38,7 @@ struct Seen {
 
 impl S3 {
     /// [`crate::storage::Storage::lock`].
-    pub(super) fn acquire(
-        &self,
-        holder: &[u8],
-        waiting: &dyn Fn(Duration) -> Result<()>,
-    ) -> Result<Box<dyn Guard>> {
+    pub(super) fn acquire(&self, holder: &[u8], waiting: &dyn Fn(Duration) -> Result<()>) -> Result<Box<dyn Guard>> {
         let (begun, mut longest) = (Instant::now(), PAUSES[0]);
         let name = format!("{LOCK}-{}", host::random_token());
         loop {
@@ -78,12 +74,14 @@ impl S3 {
         names.retain(|name| !seen.dead.contains(name));
         names.insert(LOCK.to_owned());
         *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Own::Known(names);
-        let renewal = Arc::new(Renewal { last: Mutex::new(Some(written)), over: Mutex::new(false), wake: Condvar::new() });
+        let renewal =
+            Arc::new(Renewal { last: Mutex::new(Some(written)), over: Mutex::new(false), wake: Condvar::new() });
         let thread = {
             let (renewal, place, name, holder) = (Arc::clone(&renewal), self.clone(), name.clone(), holder.to_vec());
             std::thread::Builder::new().spawn(move || renewal.run(&place, &name, &holder))
         };
-        let thread = thread.map_err(|error| Error::new(Code::StorageError, format!("no thread to keep a lock: {error}")));
+        let thread =
+            thread.map_err(|error| Error::new(Code::StorageError, format!("no thread to keep a lock: {error}")));
         let thread = thread.inspect_err(|_| drop(self.delete_small(&name)))?;
         Ok(Box::new(Held { place: self.clone(), name, renewal, thread: Some(thread) }))
     }

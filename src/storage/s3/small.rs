@@ -8,8 +8,10 @@ use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
 use super::client::Ask;
+use super::fault::Fault;
 use super::list::Next;
 use super::payload::Payload;
+use super::put::REFUSED;
 use super::{Own, S3};
 use crate::error::{Code, Error, Result};
 use crate::names::{self, STATE};
@@ -26,9 +28,9 @@ impl S3 {
         if self.known().is_some_and(|names| !names.contains(name)) {
             return Ok(None);
         }
-        let mut answer = self.client.send(&Ask::new(Method::GET, &key))?;
+        let mut answer = self.client.send(&Ask::new(Method::GET, &key).or(&[404]))?;
         if answer.status == 404 {
-            return self.absent(&key, answer).map(|()| None);
+            return self.absent(&key, &answer.fault()).map(|()| None);
         }
         let etag = answer.header("etag").unwrap_or_default().to_owned();
         let length = answer.header("content-length").and_then(|length| length.parse::<u64>().ok());
@@ -37,21 +39,16 @@ impl S3 {
                 Ok(bytes) => return Ok(Some(Small { bytes, version: Version(etag) })),
                 Err(ureq::Error::BodyExceedsLimit(_)) => {}
                 // It was cut short on the way: as often as any request is tried.
-                Err(_) => return self.read_again(name, &key, limit),
+                Err(_) => return self.read_again(&key, limit),
             }
         }
         self.read_part(&key, limit, etag).map(Some)
     }
 
-    fn read_again(&self, name: &str, key: &str, limit: u64) -> Result<Option<Small>> {
-        let (answer, bytes) = self.client.fetch(&Ask::new(Method::GET, key), limit.max(1))?;
-        match answer.status {
-            404 => Ok(None),
-            _ => match answer.header("etag") {
-                Some(etag) => Ok(Some(Small { bytes, version: Version(etag.to_owned()) })),
-                None => Err(self.odd(&format!("no ETag for {name}"))),
-            },
-        }
+    fn read_again(&self, key: &str, limit: u64) -> Result<Option<Small>> {
+        let (answer, bytes) = self.client.fetch(&Ask::new(Method::GET, key).or(&[404]), limit.max(1))?;
+        let version = Version(answer.header("etag").unwrap_or_default().to_owned());
+        Ok(answer.is_good().then_some(Small { bytes, version }))
     }
 
     /// The first bytes of an object that has more than are wanted.
@@ -65,40 +62,45 @@ impl S3 {
         Ok(Small { bytes, version: Version(etag) })
     }
 
-    /// An answer that says there is no such object: an error where there is not even the bucket.
-    pub(super) fn absent(&self, key: &str, answer: super::client::Answer) -> Result<()> {
-        let error = self.client.refusal(key, answer);
-        if error.message.contains("NoSuchBucket") { Err(error) } else { Ok(()) }
+    /// What is said of an object that is not there: an error where there is not even the bucket.
+    fn absent(&self, key: &str, fault: &Fault) -> Result<()> {
+        if fault.code == "NoSuchBucket" { Err(self.client.refused(key, fault)) } else { Ok(()) }
     }
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
-        let mut ask = Ask::new(Method::PUT, &key)
-            .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
-            .header("cache-control", "no-store")
-            .header("content-md5", md5_of(bytes))
-            .payload(Payload::Bytes(bytes));
-        if let Expected::Version(version) = expected {
-            // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
-            if self.known().is_none() && self.version(&key)?.as_ref() != version {
-                return Err(self.changed(name));
-            }
-            ask = match version {
-                Some(version) if version.0.is_empty() => ask,
-                Some(version) => ask.header("if-match", &version.0),
-                None => ask.header("if-none-match", "*"),
-            };
-        }
-        let answer = self.client.send(&ask)?;
-        match answer.status {
-            _ if answer.is_good() => {}
-            // A try whose answer was lost has written it: the next one finds its own bytes.
-            404 | 412 if answer.repeated && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
-            404 | 412 => return Err(self.changed(name)),
-            _ => return Err(self.client.refusal(&key, answer)),
-        }
+        let known = self.known().is_some();
+        // From here on it may be there, whatever the server answers, if it does.
         self.know(|own| own.insert(name.to_owned()));
-        Ok(())
+        let ask = || {
+            Ask::new(Method::PUT, &key)
+                .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+                .header("cache-control", "no-store")
+                .header("content-md5", md5_of(bytes))
+                .payload(Payload::Bytes(bytes))
+        };
+        let Expected::Version(version) = expected else { return self.client.send(&ask()).map(drop) };
+        // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
+        if !known && self.version(&key)?.as_ref() != version {
+            return Err(self.changed(name));
+        }
+        let conditional = match version {
+            Some(version) if version.0.is_empty() => ask(),
+            Some(version) => ask().header("if-match", &version.0),
+            None => ask().header("if-none-match", "*"),
+        };
+        let mut answer = self.client.send(&conditional.or(REFUSED))?;
+        match answer.status {
+            _ if answer.is_good() => Ok(()),
+            // The server knows no conditions.
+            501 => self.client.send(&ask()).map(drop),
+            _ => {
+                self.absent(&key, &answer.fault())?;
+                // A try whose answer was lost has written it: the next one finds its own bytes.
+                let there = if answer.repeated { self.read_small(name, bytes.len() as u64 + 1)? } else { None };
+                if there.is_some_and(|small| small.bytes == bytes) { Ok(()) } else { Err(self.changed(name)) }
+            }
+        }
     }
 
     fn changed(&self, name: &str) -> Error {
@@ -113,12 +115,12 @@ impl S3 {
     }
 
     pub(super) fn head(&self, key: &str) -> Result<Option<super::client::Answer>> {
-        let answer = self.client.send(&Ask::new(Method::HEAD, key))?;
+        let answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[404]))?;
         Ok(Some(answer).filter(|answer| answer.status != 404))
     }
 
     pub(super) fn delete(&self, key: &str) -> Result<()> {
-        self.client.send(&Ask::new(Method::DELETE, key)).map(drop)
+        self.client.send(&Ask::new(Method::DELETE, key).or(&[404])).map(drop)
     }
 
     pub(super) fn delete_small(&self, name: &str) -> Result<()> {
@@ -164,7 +166,11 @@ impl S3 {
         let of = |dir: String| {
             let above = self.with_prefix(dir.clone());
             let bytes = above.read_small(name, limit).ok()??.bytes;
-            Some(crate::storage::Above { place: self.client.place(&dir), path: here.strip_prefix(&dir)?.to_owned(), bytes })
+            Some(crate::storage::Above {
+                place: self.client.place(&dir),
+                path: here.strip_prefix(&dir)?.to_owned(),
+                bytes,
+            })
         };
         if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
     }
