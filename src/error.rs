@@ -295,6 +295,10 @@ impl Error {
 
     /// A failed input or output call on `what`, a path or a place: the code follows from the system's error.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Error {
+        // A reader of ours had an error of ours, which says where.
+        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            return error.clone();
+        }
         let (code, hint) = classify(error);
         let error = Error::new(code, format!("{what}: {}", words(error)));
         match hint {

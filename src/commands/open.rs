@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::path::RelPath;
 use crate::report::Reporter;
 use crate::secrets::Secrets;
-use crate::storage::s3::{Key, Keys, S3, Settings};
+use crate::storage::s3::{Key, Keys, Parts, S3, Settings};
 use crate::storage::{Local, Modes, Storage};
 use crate::suggest::nearest;
 
@@ -106,6 +106,7 @@ impl<'a> Opener<'a> {
             storage_class: place.storage_class.clone(),
             cache_control: Box::new(cache_control),
             concurrency: place.concurrency,
+            parts: Parts::default(),
             connect_timeout: place.connect_timeout,
             timeout: place.timeout,
             authorities: self.host.var("AWS_CA_BUNDLE").map(|file| self.host.resolve(file)),

@@ -6,6 +6,8 @@
 mod buckets;
 mod conformance;
 mod crossed;
+mod faults;
+mod large;
 mod memory;
 mod mortal;
 mod races;
@@ -17,3 +19,4 @@ mod shared;
 mod sweep;
 mod told;
 mod upkeep;
+mod verbs;
