@@ -72,6 +72,28 @@ fn pass_file(storage: &dyn Storage, file: &FileEntry, each: impl FnMut(&[u8]) ->
     mismatch(&file.path, &file.fingerprint(), &got)
 }
 
+/// The error of a bundle with these findings; `None` where there are none.
+pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
+    if details.is_empty() {
+        return None;
+    }
+    if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
+        let hint = "save it as UTF-8, make it smaller, or leave it out of the transform's match";
+        return Some(Error::of(Code::InvalidMarkdown, details).hint(hint));
+    }
+    let any = |codes: &[Code]| details.iter().any(|detail| codes.contains(&detail.code));
+    let hint = if any(&[Code::PermissionDenied]) {
+        "check the owner and mode of the bundle's files"
+    } else if any(&[Code::SourceChanged]) {
+        "run again when the producer has finished"
+    } else if any(&[Code::MissingFile, Code::SizeMismatch, Code::DigestMismatch, Code::NotARegularFile]) {
+        "make the bundle and its manifest anew, together"
+    } else {
+        "run again when the source can be read"
+    };
+    Some(Error::of(Code::InvalidBundle, details).hint(hint))
+}
+
 /// What the manifest alone is worth a warning for: names that fold together, a `created` in the future.
 pub fn notes(manifest: &Manifest, now: &Timestamp) -> Vec<Warning> {
     let mut notes = Vec::new();

@@ -12,7 +12,7 @@ use crate::host::Host;
 use crate::path::BundlePath;
 use crate::plan::{Action, Wanted};
 use crate::pool;
-use crate::publish::{Publication, World, invalid_bundle};
+use crate::publish::{Publication, World};
 use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter};
 use crate::source::{Found, discover, newest};
 use crate::storage::Storage;
@@ -218,7 +218,7 @@ impl Run<'_> {
         self.host.cancel.check()?;
         match verified {
             Ok(()) => Ok(()),
-            Err(details) => invalid_bundle(details.clone()).map_or(Ok(()), Err),
+            Err(details) => bundle::invalid_bundle(details.clone()).map_or(Ok(()), Err),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Outputs that are made, and the source files that they are made of.
 
-use super::{Publication, invalid_bundle};
-use crate::bundle::{finding, read_file, verify_files};
+use super::Publication;
+use crate::bundle::{finding, invalid_bundle, read_file, verify_files};
 use crate::digest::Fingerprint;
 use crate::error::Result;
 use crate::host::Cancel;

@@ -13,7 +13,7 @@ mod site;
 pub use delete::Deletes;
 pub use site::{Foreseen, ReadState, Site, Unsettled, World};
 
-use crate::error::{Code, Detail, Error, Result, Warning};
+use crate::error::{Code, Error, Result, Warning};
 use crate::journal;
 use crate::names::STATE;
 use crate::path::BundlePath;
@@ -161,21 +161,4 @@ impl Publication<'_> {
 fn not_a_place(error: Error) -> Error {
     let code = if error.code == Code::NotADirectory { Code::UnmanagedContent } else { error.code };
     Error { code, ..error }
-}
-
-/// The error of a bundle with these findings; `None` where there are none.
-pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
-    if details.is_empty() {
-        return None;
-    }
-    if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
-        let hint = "save it as UTF-8, make it smaller, or leave it out of the transform's match";
-        return Some(Error::of(Code::InvalidMarkdown, details).hint(hint));
-    }
-    let hint = if details.iter().any(|detail| detail.code == Code::PermissionDenied) {
-        "check the owner and mode of the bundle's files"
-    } else {
-        "make the bundle and its manifest anew, together"
-    };
-    Some(Error::of(Code::InvalidBundle, details).hint(hint))
 }
