@@ -67,7 +67,7 @@ const ROOMS: &[Room] = &[
     ("config", &["entry", "error", "host", "id", "path", "suggest", "timestamp"], &[Files]),
     ("storage", &["digest", "entry", "error", "host", "names", "path", "pool", "timestamp"], &[Files]),
     ("bundle", &["digest", "entry", "error", "host", "id", "json", "path", "pool", "storage", "timestamp"], &[]),
-    ("source", &["bundle", "entry", "error", "host", "path", "storage", "timestamp"], &[]),
+    ("source", &["bundle", "entry", "error", "host", "path", "pool", "storage", "timestamp"], &[Files]),
     ("state", &["bundle", "digest", "config", "error", "id", "json", "path", "timestamp"], &[]),
     ("transform", &["bundle", "config", "digest", "error", "path", "state", "timestamp"], &[]),
     (
@@ -99,6 +99,7 @@ const ROOMS: &[Room] = &[
             "path",
             "plan",
             "pool",
+            "source",
             "state",
             "storage",
             "timestamp",

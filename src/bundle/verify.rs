@@ -63,7 +63,12 @@ pub(crate) fn finding(path: &RelPath, error: Error) -> Detail {
     Detail::new(code, message, Some(path.to_string()))
 }
 
-fn pass_file(storage: &dyn Storage, file: &FileEntry, each: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<()> {
+/// Passes the bytes of a listed file to `each` while they are checked.
+pub(crate) fn pass_file(
+    storage: &dyn Storage,
+    file: &FileEntry,
+    each: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<()> {
     let mut opened = storage.read(&file.path)?;
     if opened.size != file.size {
         return Err(size_mismatch(&file.path, file.size, opened.size));

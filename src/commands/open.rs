@@ -9,6 +9,9 @@ use crate::secrets::Secrets;
 use crate::storage::{Local, Modes, Storage};
 use crate::suggest::nearest;
 
+/// How many files of a source on an SSH server are read at the same time: what hides the way there and back.
+const SSH_READS: usize = 16;
+
 /// Reads the configuration that `--config` or the environment names, and says its warnings.
 pub(super) fn config(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<Config> {
     let (config, warnings) = config::load(host, parsed.value(&cli::CONFIG))?;
@@ -51,6 +54,15 @@ pub(super) fn source(pipeline: &Pipeline) -> Result<Box<dyn Storage>> {
     match &pipeline.source {
         Source::Local(source) => Ok(Box::new(Local::new(&source.path, Modes::default()))),
         other => Err(unsupported(&format!("a source with backend: {}", other.backend().as_str()))),
+    }
+}
+
+/// How many files of a remote source are read at the same time; `None` for a source that is read where it lies.
+pub(super) fn reads(source: &Source) -> Option<usize> {
+    match source {
+        Source::Local(_) | Source::HttpUpload(_) => None,
+        Source::S3(place) => Some(place.concurrency),
+        Source::Ssh(_) => Some(SSH_READS),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::journal;
 use crate::names::STATE;
 use crate::path::BundlePath;
 use crate::plan::{self, Action, Decision, Plan, Sight, Wanted, decide};
+use crate::source::Files;
 use crate::state::{self, OutputRecord, State};
 use crate::storage::{Above, Guard, Storage};
 use crate::transform;
@@ -26,8 +27,8 @@ use crate::transform;
 pub struct Publication<'a> {
     /// Whose it is and under which policies.
     pub wanted: Wanted<'a>,
-    /// The bundle's directory.
-    pub source: &'a dyn Storage,
+    /// The bundle's files.
+    pub source: &'a Files<'a>,
     /// The destination's bundle path, below its root.
     pub at: &'a BundlePath,
     /// The same as a place.
@@ -85,12 +86,17 @@ impl Publication<'_> {
             }
             // Not even a lock file goes into a directory that is somebody else's; it is, unless another publication was
             // seen half-way, which has left its traces or its state by now.
-            if decision.action == Action::PublishNew
-                && let Err(error) = self.plan(&decision, &read, &Unsettled::default())
-                && !self.target.disturbed(&journal)?
-                && self.target.get_small(STATE, 0)?.is_none()
-            {
-                return Err(error);
+            let new = decision.action == Action::PublishNew;
+            let plan = || self.plan(&decision, &read, &Unsettled::default()).map(drop);
+            match (new || self.source.is_remote()).then(plan) {
+                Some(Err(error))
+                    if new && !self.target.disturbed(&journal)? && self.target.get_small(STATE, 0)?.is_none() =>
+                {
+                    return Err(error);
+                }
+                // Nobody waits for the lock while a remote bundle arrives, and none is fetched in vain.
+                Some(Ok(())) => self.source.ready()?,
+                _ => {}
             }
         }
         self.site().locked(|guard| self.under_lock(guard, &journal, warnings))
@@ -105,6 +111,7 @@ impl Publication<'_> {
             return Ok(self.skipped(decision, &read, warnings));
         }
         let mut plan = self.plan(&decision, &read, &Unsettled::default())?;
+        self.source.ready()?;
         self.execute(guard, &mut plan, read, dirty)?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }

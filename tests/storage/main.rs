@@ -5,6 +5,7 @@
 
 mod conformance;
 mod crossed;
+mod fetched;
 mod memory;
 mod mortal;
 mod races;
