@@ -167,6 +167,8 @@ codes! {
     RecoveryPending = "recovery_pending", Warning;
     /// Pruning by age alone can empty a destination.
     PruneMayEmpty = "prune_may_empty", Warning;
+    /// A template has no place for the content.
+    TemplateWithoutContent = "template_without_content", Warning;
 }
 
 impl fmt::Display for Code {

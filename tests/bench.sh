@@ -6,11 +6,13 @@ set -euo pipefail
 disk=${BENCH_DISK:-target/bench}
 memory=${BENCH_MEMORY:-/dev/shm/distributor-bench}
 rounds=${BENCH_ROUNDS:-5}
+here=$(dirname "$0")
 
-for need in rsync sha256sum cp taskset; do
+for need in rsync sha256sum cp cmark taskset; do
     command -v "$need" >/dev/null || { echo "bench: $need is missing" >&2; exit 1; }
 done
-echo "peers: $(rsync --version | head -1 | tr -s ' ' | cut -d' ' -f1-3), $(cp --version | head -1), $(sha256sum --version | head -1)"
+echo "peers: $(rsync --version | head -1 | tr -s ' ' | cut -d' ' -f1-3), $(cp --version | head -1), $(sha256sum --version | head -1)," \
+    "$(cmark --version | head -1)"
 echo "host: $(uname -sr), $(nproc) cores; best of $rounds rounds"
 trap 'rm -rf "$memory" "$disk"' EXIT
 
@@ -28,25 +30,40 @@ best() {
     awk -v n="$least" 'BEGIN { printf "%.4f", n / 1e9 }'
 }
 
-# A row: what, ours, the peer's, the bar.
+# A row: what, ours, the peer's, the bar where there is one.
 row() {
-    awk -v what="$1" -v ours="$2" -v peer="$3" -v name="$4" -v bar="$5" 'BEGIN {
+    awk -v what="$1" -v ours="$2" -v peer="$3" -v name="$4" -v bar="${5-}" 'BEGIN {
         ratio = ours / peer
-        printf "%-46s %8.3f s  %8.3f s %-22s ratio %.2f  bar %.2f  %s\n", what, ours, peer, name, ratio, bar, ratio <= bar ? "met" : "MISSED"
+        printf "%-46s %8.3f s  %8.3f s %-22s ratio %.2f%s\n", what, ours, peer, name, ratio,
+            bar == "" ? "" : sprintf("  bar %.2f  %s", bar, ratio <= bar ? "met" : "MISSED")
     }'
 }
 
 peak() { { command time -f %M "$@" >/dev/null; } 2>&1 | tail -1; }
+
+# The configuration of a place; the settings of its destination may go on.
+site() {
+    printf 'pipelines:\n  - id: p\n    source: {backend: local, path: in}\n' >"$1/site.yml"
+    printf '    destinations: [{id: d, backend: local, path: out%s}]\n' "${2-}" >>"$1/site.yml"
+}
 
 many() {
     mkdir -p "$1/in/x"
     (cd "$1/in/x" && head -c 40960000 /dev/urandom | split -b 4096 -a 4 -d - f &&
         for n in $(seq 0 99); do mkdir "d$n" && mv f$(printf %02d "$n")?? "d$n/"; done)
     distributor-bundle -q "$1/in/x" --id bench
-    printf 'pipelines:\n  - id: p\n    source: {backend: local, path: in}\n    destinations: [{id: d, backend: local, path: out}]\n' >"$1/site.yml"
+    site "$1"
 }
 
 publish() { distributor-run -q -c "$1/site.yml"; }
+
+# So many Markdown pages, each made into one of HTML; what becomes of the raw HTML in them.
+pages() {
+    mkdir -p "$1/in/x"
+    awk -v pages="$2" -v into="$1/in/x" -f "$here/bench-pages.awk"
+    distributor-bundle -q "$1/in/x" --id bench
+    site "$1" ', outputs: {policy: generated_only}, transforms: [{type: markdown_to_html, raw_html: '"$3"'}]'
+}
 
 rm -rf "$memory" "$disk"
 many "$memory"
@@ -67,11 +84,35 @@ row "repeated run, 10,000 files" "$ours" "$peer" "rsync -a, no change" 0.4
 command -v time >/dev/null 2>&1 && rm -rf "$memory/out" && echo "memory, publish 10,000 files: $(peak distributor-run -q -c "$memory/site.yml") KiB"
 rm -rf "$memory"
 
+# Into one page, on one core: it reads no manifest, hashes nothing and writes no 2,000 files, and has no second core.
+render() { cmark "$memory"/in/x/*.md; }
+
+# What so many bytes take in MB a second, ours and the peer's, and whether ours is what it should be.
+rate() {
+    awk -v bytes="$1" -v ours="$2" -v peer="$3" -v bar="$4" 'BEGIN {
+        printf "    %.0f MB of Markdown a second, cmark %.0f, bar %d  %s\n", bytes / ours / 1e6, bytes / peer / 1e6, bar,
+            (bytes / ours / 1e6 >= bar) ? "met" : "MISSED"
+    }'
+}
+
+for count in 200 2000; do
+    for html in escape sanitize; do
+        pages "$memory" "$count" "$html"
+        ours=$(best "rm -rf $memory/out" publish "$memory")
+        peer=$(best : render)
+        row "pages, $count x 20 KiB, $html, tmpfs" "$ours" "$peer" "cmark"
+        rate "$(cat "$memory"/in/x/*.md | wc -c)" "$ours" "$peer" 60
+        rm -rf "$memory/out"
+        echo "    memory: $(peak distributor-run -q -c "$memory/site.yml") KiB, cmark $(peak sh -c "cmark $memory/in/x/*.md") KiB"
+        rm -rf "$memory"
+    done
+done
+
 big=$memory/big
 mkdir -p "$big/in/x"
 head -c 2147483648 /dev/urandom >"$big/in/x/one"
 distributor-bundle -q "$big/in/x" --id bench
-printf 'pipelines:\n  - id: p\n    source: {backend: local, path: in}\n    destinations: [{id: d, backend: local, path: out}]\n' >"$big/site.yml"
+site "$big"
 rounds=$((rounds < 3 ? rounds : 3))
 ours=$(best "rm -rf $big/out" publish "$big")
 copy=$(best "rm -f $big/copy" cp "$big/in/x/one" "$big/copy")

@@ -27,7 +27,8 @@ fn host(env: &[(&str, &str)]) -> Host {
 fn parse(text: &[u8]) -> Result<(Config, Vec<Warning>), Vec<Problem>> {
     let read = |path: &Path| match path.to_str() {
         Some("/etc/d/page.html") => Ok(b"<title>{{title}}</title>{{ content }}".to_vec()),
-        Some("/etc/d/typo.html") => Ok(b"{{titel}}{{zzz}}".to_vec()),
+        Some("/etc/d/typo.html") => Ok(b"{{titel}}\n{{title}}{{\nzzz }}{{zzz}}".to_vec()),
+        Some("/etc/d/bare.html") => Ok(b"}} {{title}} content {{content".to_vec()),
         Some("/etc/d/latin1.html") => Ok(b"\xfc".to_vec()),
         _ => Err(std::io::Error::from_raw_os_error(2)),
     };

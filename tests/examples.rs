@@ -188,7 +188,7 @@ fn the_demonstration_runs() {
         assert!(scene.path().join(path).exists(), "{path}");
     }
     let page = fs::read_to_string(scene.path().join("target/demo/published/handbook/index.html")).unwrap();
-    assert!(page.contains("<title>The handbook</title>") && shown.contains("published/handbook/index.html"));
+    assert!(page.contains("<title>Operations handbook</title>") && shown.contains("published/handbook/index.html"));
 }
 
 #[test]
@@ -197,10 +197,10 @@ fn the_example_of_pages_has_pages_that_lead_to_each_other() {
     shell(scene.path(), "distributor-run --config examples/handbook.yml");
     let root = dir.join("published/handbook");
     let page = |path: &str| fs::read_to_string(root.join(path)).unwrap();
-    assert!(page("index.html").contains("href=\"guides/publishing.html#what-a-page-can-show\""));
-    assert!(page("guides/publishing.html").contains("id=\"what-a-page-can-show\""));
-    assert!(page("guides/publishing.html").contains("href=\"../index.html\""));
-    assert!(root.join("boxes.svg").exists() && !root.join("index.md").exists());
+    assert!(page("index.html").contains("href=\"deploying.html#checklist\""));
+    assert!(page("deploying.html").contains("id=\"checklist\""));
+    assert!(page("guides/restore.html").contains("href=\"../index.html\""));
+    assert!(root.join("images/flow.svg").exists() && !root.join("index.md").exists());
     let state: Value = serde_json::from_slice(&fs::read(root.join(".distributor.json")).unwrap()).unwrap();
     assert_eq!(state["links"]["primary_url"], "https://www.example.org/handbook/index.html");
 }
@@ -409,7 +409,7 @@ fn what_operations_shows_of_pages_is_what_is_printed() {
     let block = blocks(section.split("\n## ").next().unwrap(), "sh").remove(0).1;
     shell(scene.path(), "distributor-run --config examples/handbook.yml --quiet");
     let pages = shell(&dir.join("published/handbook"), &block);
-    assert_eq!(pages, "guides/publishing.html  guides/publishing.md\nindex.html  index.md\n");
+    assert_eq!(pages, "deploying.html  deploying.md\nguides/restore.html  guides/restore.md\nindex.html  index.md\n");
 }
 
 #[test]

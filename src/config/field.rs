@@ -193,6 +193,11 @@ impl<'a> At<'a> {
 
     /// Which of `names` it is.
     pub(super) fn one_of(&self, names: &[&str], cx: &mut Context) -> Option<usize> {
+        if let value @ (Value::Number(_) | Value::Bool(_)) = &self.node.value {
+            let message = format!("must be text, not {}", value.kind());
+            cx.report.add_with(&self.spot, message, format!("one of {}", names.join(", ")));
+            return None;
+        }
         let text = self.text(cx)?;
         if let Some(at) = names.iter().position(|name| *name == text) {
             return Some(at);

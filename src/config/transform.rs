@@ -1,9 +1,12 @@
 //! `transforms`.
 
+use std::path::Path;
+
 use super::field::{At, Context};
 use super::model::{MarkdownToHtml, Template, Transform};
 use super::pattern::Pattern;
 use super::ssh::optional;
+use crate::error::{Code, Warning};
 
 /// What a template may ask for.
 const PLACEHOLDERS: &[&str] = &["title", "content", "source_path", "created", "bundle_id"];
@@ -45,28 +48,48 @@ fn template(at: &At, cx: &mut Context) -> Option<Template> {
             return None;
         }
     };
-    let unknown: Vec<&str> = placeholders(&text).filter(|name| !PLACEHOLDERS.contains(name)).collect();
-    for name in &unknown {
-        let message = format!("template {}: unknown placeholder {{{{{name}}}}}", path.display());
+    let known = refuse_unknown(&text, &path, at, cx);
+    if known && placeholders(&text).all(|(_, name)| name != "content") {
+        let message = format!(
+            "{}: template {} has no {{{{content}}}}, and its pages none of their text: put it where the text goes",
+            at.spot.place,
+            path.display()
+        );
+        cx.report.warnings.push(Warning::new(Code::TemplateWithoutContent, message));
+    }
+    known.then_some(Template { path, text })
+}
+
+/// Says which placeholders are unknown, each once; whether there are none.
+fn refuse_unknown(text: &str, path: &Path, at: &At, cx: &mut Context) -> bool {
+    let mut said: Vec<&str> = Vec::new();
+    for (begin, name) in placeholders(text).filter(|(_, name)| !PLACEHOLDERS.contains(name)) {
+        if said.contains(&name) {
+            continue;
+        }
+        said.push(name);
+        let line = text[..begin].matches('\n').count() + 1;
+        let message = format!("template {}, line {line}: unknown placeholder {{{{{name}}}}}", path.display());
         let hint = match crate::suggest::nearest(name, PLACEHOLDERS.iter().copied()) {
             Some(near) => format!("did you mean {{{{{near}}}}}?"),
             None => format!("known are {}", PLACEHOLDERS.join(", ")),
         };
         cx.report.add_with(&at.spot, message, hint);
     }
-    unknown.is_empty().then_some(Template { path, text })
+    said.is_empty()
 }
 
-/// The names between `{{` and `}}`, trimmed.
-fn placeholders(text: &str) -> impl Iterator<Item = &str> {
-    text.split("{{").skip(1).filter_map(|rest| Some(rest.split_once("}}")?.0.trim()))
+/// The names between `{{` and `}}`, trimmed, each with where it begins.
+fn placeholders(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let named = |at: usize| Some((at, text[at + 2..].split("{{").next()?.split_once("}}")?.0.trim()));
+    text.match_indices("{{").filter_map(move |(at, _)| named(at))
 }
 
 #[cfg(test)]
 mod tests {
     #[test]
     fn placeholders_are_found() {
-        let found: Vec<&str> = super::placeholders("{{a}} { {{ b }} }} {{c").collect();
-        assert_eq!(found, ["a", "b"]);
+        let found: Vec<_> = super::placeholders("}} {{a}} { {{ b }} }} {{d {{e}} {{c").collect();
+        assert_eq!(found, [(3, "a"), (11, "b"), (26, "e")]);
     }
 }

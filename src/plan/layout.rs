@@ -38,7 +38,9 @@ pub(super) fn lay_out(
     let stays = |path: &RawPath, regular: bool| regular && is_planned(planned, path);
     let gone = there.iter().filter(|(path, regular)| !stays(path, **regular)).map(|(path, _)| path.clone());
     let collides = colliding(planned);
-    let (in_the_way, dropped): (Vec<_>, Vec<_>) = gone.partition(|path| collides(path));
+    let (in_the_way, mut dropped): (Vec<_>, Vec<_>) = gone.partition(|path| collides(path));
+    // As pages come after their assets, they go before them.
+    dropped.sort_by_key(|path| !is_html(path.file_name()));
     let clear_dirs: Vec<RawPath> =
         survey.directories.iter().filter(|dir| within(dir, planned)).rev().cloned().collect();
     // Where a directory gives way to an output it is gone before that output comes.
@@ -89,13 +91,16 @@ fn in_order(outputs: Outputs, replaced: impl Fn(&Output) -> bool) -> Vec<Planned
     let primary = outputs.primary;
     let mut planned: Vec<Planned> =
         outputs.list.into_iter().map(|output| Planned { replaces: replaced(&output), output }).collect();
-    let is_html = |path: &RelPath| {
-        let extension = path.file_name().rsplit_once('.').map(|(_, extension)| extension);
-        extension.is_some_and(|e| e.eq_ignore_ascii_case("html") || e.eq_ignore_ascii_case("htm"))
-    };
     planned.sort_by(|a, b| {
-        let rank = |p: &Planned| (primary.as_ref() == Some(&p.output.path), is_html(&p.output.path));
+        let rank =
+            |p: &Planned| (primary.as_ref() == Some(&p.output.path), is_html(p.output.path.file_name().as_bytes()));
         rank(a).cmp(&rank(b)).then_with(|| a.output.path.cmp(&b.output.path))
     });
     planned
+}
+
+fn is_html(file_name: &[u8]) -> bool {
+    let dot = file_name.iter().rposition(|byte| *byte == b'.');
+    let extension = dot.map_or(&[][..], |dot| &file_name[dot + 1..]);
+    extension.eq_ignore_ascii_case(b"html") || extension.eq_ignore_ascii_case(b"htm")
 }

@@ -66,7 +66,7 @@ pub struct Plan {
     pub others: Vec<OutputRecord>,
     /// What stands in the way of a new output, by type or by case, and goes: deleted first.
     pub in_the_way: Vec<RawPath>,
-    /// What the destination no longer has: deleted last.
+    /// What the destination no longer has: deleted last, HTML before the rest.
     pub dropped: Vec<RawPath>,
     /// Directories that stand where an output will be, the deepest first; they are empty once `in_the_way` is gone.
     pub clear_dirs: Vec<RawPath>,
@@ -158,7 +158,7 @@ pub fn plan(
     let (own, others) = stand(wanted, old);
     let (taken, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|record| planned.contains(&record.path));
     if let (Some(old), false) = (old, taken.is_empty()) {
-        decision = take(wanted, decision, &taken, old)?;
+        decision = take(wanted, decision, &taken, old, &outputs)?;
     }
     if decision.action != Action::ForceReplace {
         // Without a state nothing is recorded: then all of it is somebody else's.
@@ -195,7 +195,13 @@ fn stand<'a>(wanted: &Wanted<'_>, old: Option<&'a State>) -> (Vec<&'a OutputReco
 }
 
 /// Paths that are planned and belong to others: taken over where that is configured.
-fn take(wanted: &Wanted<'_>, decision: Decision, taken: &[&OutputRecord], old: &State) -> Result<Decision> {
+fn take(
+    wanted: &Wanted<'_>,
+    decision: Decision,
+    taken: &[&OutputRecord],
+    old: &State,
+    outputs: &Outputs,
+) -> Result<Decision> {
     match (decision.action, wanted.destination.takeover) {
         (Action::ForceReplace | Action::ReplaceTakeover, TakeoverMode::Managed) | (Action::ForceReplace, _) => {
             Ok(decision)
@@ -204,7 +210,7 @@ fn take(wanted: &Wanted<'_>, decision: Decision, taken: &[&OutputRecord], old: &
         _ => {
             let cure = "rename the file in one of the two bundles, publish outside of this root, or set takeover.mode: \
                         managed";
-            conflict(wanted, refuse::owned(taken, old), cure)
+            conflict(wanted, refuse::owned(taken, old, outputs), cure)
         }
     }
 }
@@ -243,7 +249,14 @@ pub fn difference(wanted: &Wanted<'_>, outputs: &Outputs, state: &State) -> Opti
         None => !kinds.is_empty() && !kinds.contains(&output.kind),
     };
     let mut changed = outputs.list.iter().filter(differs);
-    let first = &changed.next()?.path;
+    let Some(first) = changed.next().map(|output| &output.path) else {
+        // A state of another make may record none.
+        let recorded = state.owners.get(wanted.own(state)?)?.primary_url.as_ref()?;
+        let stands = outputs.primary_url.as_ref();
+        let differs = stands != Some(recorded) && !outputs.list.is_empty();
+        let stands = stands.map_or("no output", String::as_str);
+        return differs.then(|| format!("the configuration would now let {stands} stand for the bundle"));
+    };
     Some(match changed.count() {
         0 => format!("the configuration would now make the output {first} otherwise"),
         more => format!("the configuration would now make {} outputs otherwise, first {first}", more + 1),

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use super::survey::{Found, Survey};
 use crate::error::{Code, Detail, Error, Result};
 use crate::path::{self, RelPath};
-use crate::state::{OutputRecord, Owner, State};
+use crate::state::{OutputKind, OutputRecord, Owner, State};
+use crate::transform::Outputs;
 
 /// Content that nobody recorded, where all must be recorded. Beside a state it may stay if the destination merges.
 pub(super) fn unmanaged(survey: &Survey<'_>, has_state: bool) -> Result<()> {
@@ -97,11 +98,18 @@ pub(super) fn collision(
     Err(Error::new(Code::OutputCollision, message).hint(hint))
 }
 
-/// Outputs whose paths belong to other owners.
-pub(super) fn owned(taken: &[&OutputRecord], old: &State) -> Error {
+/// Outputs whose paths belong to other owners. Of a page the file is named that it would be made of: the bundle has no
+/// other one to rename.
+pub(super) fn owned(taken: &[&OutputRecord], old: &State, outputs: &Outputs) -> Error {
     let owner = |record: &OutputRecord| old.owners.get(record.owner).map_or(String::new(), Owner::label);
+    let output =
+        |path: &RelPath| outputs.list.binary_search_by(|output| output.path.cmp(path)).map(|at| &outputs.list[at]);
     let lines = taken.iter().map(|record| {
-        let message = format!("{}: belongs to {}", record.path, owner(record));
+        let made = match output(&record.path) {
+            Ok(output) if output.kind == OutputKind::Generated => format!(" (the page of {})", output.source_path),
+            _ => String::new(),
+        };
+        let message = format!("{}{made}: belongs to {}", record.path, owner(record));
         Detail::new(Code::PathOwnedByOther, message, Some(record.path.to_string()))
     });
     Error::of(Code::PathOwnedByOther, lines.collect())

@@ -160,6 +160,12 @@ fn what_is_in_the_way_goes_first_and_what_is_dropped_last() {
 }
 
 #[test]
+fn pages_that_are_dropped_go_before_their_assets() {
+    let plan = planned(&["a.png", "b.HTM", "d.html/x", "d/p.html", "html", "z"], &[], &["keep"], None);
+    assert_eq!(texts(&plan.dropped), ["b.HTM", "d/p.html", "a.png", "d.html/x", "html", "z"]);
+}
+
+#[test]
 fn a_directory_that_gives_way_to_an_output_is_not_looked_for_afterwards() {
     let plan = planned(&["d/e/f/g", "x/y/z"], &["d/empty"], &["d", "x/w"], None);
     assert_eq!(texts(&plan.clear_dirs), ["d/empty", "d/e/f", "d/e", "d"]);

@@ -88,9 +88,10 @@ fn consumer<'a>(destination: &'a Destination, path: &RelPath) -> Option<&'a Tran
 }
 
 fn made_path(source: &RelPath) -> Result<RelPath> {
-    markdown::output_path(source).ok_or_else(|| {
-        let message = format!("{source}: no output path can be made of this name");
-        Error::new(Code::OutputCollision, message).hint("rename it in the source, or leave it out of the transform")
+    markdown::output_path(source).map_err(|fault| {
+        let message = format!("{source}: no page can have a name made of this one: {fault}");
+        Error::new(Code::OutputCollision, message)
+            .hint("rename it in the source, or leave it out of the transform's match")
     })
 }
 

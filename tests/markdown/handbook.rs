@@ -14,7 +14,7 @@ use crate::tree::parse;
 use crate::vet::faults;
 
 fn bundle() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/handbook")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/bundles/handbook")
 }
 
 /// The files of the bundle, as its manifest lists them.

@@ -7,7 +7,6 @@ mod commonmark;
 mod handbook;
 mod hostile;
 mod properties;
-mod rate;
 mod scene;
 mod server;
 mod size;

@@ -119,12 +119,28 @@ fn nested(size: usize) -> Vec<(String, String)> {
     ];
     let mut nested: Vec<_> = parts.iter().map(|part| ((*part).to_owned(), filled(part, size))).collect();
     nested.extend(["-", "1.", ">"].map(|item| (format!("{item} in {item}"), staircase(item, size))));
-    for part in
-        ["<b id=N>", "<p><b id=N>", "<font a=N></p>", "<a href=N>x", "# N\n", "[^N]\n\n[^N]: x\n\n", "[N]: x\n\n[N] "]
-    {
+    nested.extend(counted(size));
+    nested
+}
+
+/// Parts that differ, and halves.
+fn counted(size: usize) -> Vec<(String, String)> {
+    let mut nested = Vec::new();
+    for part in [
+        "<b id=N>",
+        "<p><b id=N>",
+        "<font a=N></p>",
+        "<a href=N>x",
+        "<html N=x>\n\n",
+        "# N\n",
+        "[^N]\n\n[^N]: x\n\n",
+        "[N]: x\n\n[N] ",
+    ] {
         nested.push((part.to_owned(), numbered(part, size)));
     }
     let half = |text: String| text.chars().take(size / 2).collect::<String>();
+    nested.push(("attributes".to_owned(), format!("<i{}>", numbered(" aN", size))));
+    nested.push(("attributes in a block".to_owned(), format!("<div\n{}>", numbered("/aN='>'", size))));
     let many = half(numbered("<b id=N>", size)) + "\n\n" + &half(filled("<p>x", size));
     nested.push(("elements, then paragraphs".to_owned(), many));
     nested.push(("open and closed emphasis".to_owned(), "*a ".repeat(size / 6) + &"b* ".repeat(size / 6)));
@@ -154,6 +170,19 @@ fn nothing_that_is_nested_gives_more_than_is_allowed() {
             assert!(faults.is_empty(), "{what:?}, {raw_html:?}: {:?}", &faults[..faults.len().min(5)]);
         }
     }
+}
+
+#[test]
+fn raw_html_without_end_is_text() {
+    let attributes = |count: usize| format!("<i{}>*text*</i>", numbered(" aNNN", 5 * count));
+    assert!(content(&attributes(400), RawHtml::Sanitize).contains("<i><em>text</em></i>"));
+    assert!(content(&attributes(600), RawHtml::Sanitize).contains("&gt;<em>text</em>&lt;/i&gt;"));
+    let roots = |count: usize| numbered("<html N=x>\n\n", 12 * count) + "<b>*text*</b>";
+    assert!(content(&roots(400), RawHtml::Sanitize).contains("<b><em>text</em></b>"));
+    assert!(content(&roots(600), RawHtml::Sanitize).contains("&lt;b&gt;<em>text</em>&lt;/b&gt;"));
+    let elements = |count: usize| "<br>".repeat(count);
+    assert!(content(&elements(1000), RawHtml::Sanitize).contains("<br>"));
+    assert!(!content(&elements(1_000_001), RawHtml::Sanitize).contains("<br>"));
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod fetched;
 mod memory;
 mod mortal;
 mod races;
+mod readers;
 mod scene;
 mod shared;
 mod sweep;

@@ -65,6 +65,11 @@ const CONFIG: &str = "pipelines:
         retention: {prune: {enabled: true, keep_latest: 2}}
       - {id: e, backend: local, path: out-e, takeover: {mode: managed}}
       - {id: m, backend: local, path: out-m, reconciliation: {mode: merge}}
+      - id: w
+        backend: local
+        path: out-w
+        outputs: {policy: generated_plus_assets}
+        transforms: [{type: markdown_to_html}]
 ";
 
 /// What all owners of the shared root have in common.
@@ -105,8 +110,10 @@ impl Scene {
         scene
     }
 
-    fn bundle(&self, name: &str, files: &[(&str, &str)], created: &str) {
+    /// Makes the bundle `name`, or makes it anew.
+    pub(crate) fn bundle(&self, name: &str, files: &[(&str, &str)], created: &str) {
         let dir = self.dir.path().join("in").join(name);
+        let _ = std::fs::remove_dir_all(&dir);
         for (path, text) in files {
             let path = dir.join(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -12,6 +12,10 @@ pub(super) struct Footnotes {
     referred: usize,
 }
 
+/// How many of the places that refer to a footnote it leads back to. Nobody follows more, and a page would be made of
+/// little else.
+const MAX_BACKLINKS: usize = 100;
+
 #[derive(Debug, Default)]
 struct Note {
     number: usize,
@@ -38,9 +42,10 @@ impl Footnotes {
             note.number = next;
         }
         note.references += 1;
-        let (number, id) = (note.number, id(note.number, note.references));
+        let (number, nth) = (note.number, note.references);
         self.referred = self.referred.max(number);
-        out.push_str(&format!("<sup><a id=\"{mark}{id}\" href=\"#fn:{number}\">{number}</a></sup>"));
+        let id = if nth > MAX_BACKLINKS { String::new() } else { format!(" id=\"{mark}{}\"", id(number, nth)) };
+        out.push_str(&format!("<sup><a{id} href=\"#fn:{number}\">{number}</a></sup>"));
     }
 
     /// Takes the text of a footnote; the first one of a label stands.
@@ -79,7 +84,7 @@ impl Note {
             None => (text.as_str(), "\n"),
         };
         out.push_str(text);
-        for nth in 1..=self.references {
+        for nth in 1..=self.references.min(MAX_BACKLINKS) {
             let id = id(self.number, nth);
             let suffix = if nth == 1 { String::new() } else { format!("<sup>{nth}</sup>") };
             out.push_str(&format!(" <a href=\"#{id}\" role=\"{mark}doc-backlink\">\u{21a9}\u{fe0e}{suffix}</a>"));

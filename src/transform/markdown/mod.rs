@@ -1,6 +1,7 @@
 //! `markdown_to_html`: one HTML page from one Markdown file. Pure: bytes in, bytes out.
 
 mod anchors;
+mod attributes;
 mod escape;
 mod footnotes;
 mod front;
@@ -11,7 +12,7 @@ mod targets;
 mod writer;
 
 use crate::config::{MarkdownToHtml, RawHtml};
-use crate::path::RelPath;
+use crate::path::{Fault, RelPath};
 use crate::timestamp::Timestamp;
 
 /// What a page is made with.
@@ -57,12 +58,12 @@ pub fn render(markdown: &[u8], page: &Page<'_>) -> Result<Vec<u8>, NotUtf8> {
     .into_bytes())
 }
 
-/// The path of the page: `report.md` gives `report.html`, `README` gives `README.html`. `None` where that breaks a path
+/// The path of the page: `report.md` gives `report.html`, `README` gives `README.html`. Fails where that breaks a path
 /// rule.
-pub fn output_path(source: &RelPath) -> Option<RelPath> {
+pub fn output_path(source: &RelPath) -> Result<RelPath, Fault> {
     let text = source.as_str();
     let above = &text[..text.len() - source.file_name().len()];
-    RelPath::parse(&format!("{above}{}.html", stem(source.file_name()))).ok()
+    RelPath::parse(&format!("{above}{}.html", stem(source.file_name())))
 }
 
 /// A file name without its extension.

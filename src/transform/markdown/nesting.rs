@@ -1,4 +1,5 @@
-//! How deep raw HTML is nested: what an HTML parser does grows with the elements that are open at once.
+//! How deep raw HTML is nested, and how much there is of it: what an HTML parser does grows with the elements that are
+//! open at once, and what it holds with all of them.
 
 use std::cell::{Cell, RefCell};
 
@@ -7,18 +8,25 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
 
+use super::attributes::{self, MAX_ATTRIBUTES};
+
 /// The most elements that are open at once.
 const MAX_DEPTH: usize = 256;
+/// The most elements: a parser takes some hundred bytes for each.
+pub(super) const MAX_ELEMENTS: usize = 1_000_000;
 
-/// Whether more elements than are taken may be open at once in `html`. Never says no where it is so; an end tag counts
-/// only where it ends the element that was opened last.
-pub(super) fn is_too_deep(html: &str) -> bool {
+/// Whether `html` may be more than is taken: elements, elements that are open at once, or attributes of one. Never says
+/// no where it is so; an end tag counts only where it ends the element that was opened last.
+pub(super) fn is_too_much(html: &str) -> bool {
+    if attributes::are_too_many(html) {
+        return true;
+    }
     let tokenizer = Tokenizer::new(Nesting::default(), TokenizerOpts::default());
     let queue = BufferQueue::default();
     queue.push_back(StrTendril::from(html));
     let _ = tokenizer.feed(&queue);
     tokenizer.end();
-    tokenizer.sink.too_deep.get()
+    tokenizer.sink.too_much.get()
 }
 
 #[derive(Default)]
@@ -26,7 +34,10 @@ struct Nesting {
     open: RefCell<Vec<LocalName>>,
     /// An `svg` or `math` was seen, in which text is read by other rules.
     foreign: Cell<bool>,
-    too_deep: Cell<bool>,
+    too_much: Cell<bool>,
+    elements: Cell<usize>,
+    /// The attributes of all `html` tags: a parser gathers them at one element.
+    of_html: Cell<usize>,
 }
 
 impl TokenSink for Nesting {
@@ -47,6 +58,10 @@ impl TokenSink for Nesting {
 impl Nesting {
     fn start(&self, tag: &Tag) -> TokenSinkResult<()> {
         let name: &str = &tag.name;
+        if self.count(tag) {
+            self.too_much.set(true);
+            return TokenSinkResult::Plaintext;
+        }
         if CLOSED_BY_OTHERS.contains(&name) {
             return TokenSinkResult::Continue;
         }
@@ -58,7 +73,7 @@ impl Nesting {
         let raw = raw_kind(name);
         self.foreign.set(self.foreign.get() || matches!(name, "svg" | "math"));
         if open.len() > MAX_DEPTH || raw.is_some() && self.foreign.get() {
-            self.too_deep.set(true);
+            self.too_much.set(true);
             return TokenSinkResult::Plaintext;
         }
         match raw {
@@ -66,6 +81,17 @@ impl Nesting {
             None if name == "plaintext" => TokenSinkResult::Plaintext,
             None => TokenSinkResult::Continue,
         }
+    }
+}
+
+impl Nesting {
+    /// Counts a tag, and tells whether there are too many.
+    fn count(&self, tag: &Tag) -> bool {
+        self.elements.set(self.elements.get() + 1);
+        if &*tag.name == "html" {
+            self.of_html.set(self.of_html.get() + tag.attrs.len());
+        }
+        self.elements.get() > MAX_ELEMENTS || self.of_html.get() > MAX_ATTRIBUTES
     }
 }
 

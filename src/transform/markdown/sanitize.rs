@@ -116,12 +116,17 @@ const TAG_ATTRIBUTES: &[(&str, &[&str])] = &[
 /// What stands before the ids and names of raw HTML, so that they take none of ours or of a script's.
 const FOREIGN: &str = "user-content-";
 
-/// The content with its raw HTML sanitised. HTML that is nested beyond reason is shown as text instead.
+/// The content with its raw HTML sanitised. Where that is nested or crowded beyond reason it is shown as text instead.
 pub(super) fn write(text: &str, page: &Page<'_>) -> Content {
     // Nobody can write a text that holds a part of its own digest.
     let mark = format!("m{}-", &Digest::of(text.as_bytes()).hex()[..32]);
     let mut content = writer::write(text, page, RawHtml::Sanitize, &mark);
-    if nesting::is_too_deep(&content.html) {
+    // A browser-grade parser takes several times as long, and much memory, for the same page: only where there is HTML.
+    if !content.has_raw {
+        content.html = unmark(&content.html, &mark);
+        return content;
+    }
+    if nesting::is_too_much(&content.html) {
         return writer::write(text, page, RawHtml::Escape, "");
     }
     let ids = std::mem::take(&mut content.anchors).into_ids().collect();

@@ -23,6 +23,8 @@ pub(super) struct Content {
     pub(super) heading: Option<String>,
     /// The ids of its headings.
     pub(super) anchors: Anchors,
+    /// Whether raw HTML stands in it.
+    pub(super) has_raw: bool,
 }
 
 /// How deep lists, quotes and emphasis are nested at most; what is nested deeper keeps its text.
@@ -51,12 +53,13 @@ pub(super) fn write(text: &str, page: &Page<'_>, raw_html: RawHtml, mark: &str) 
         table: Table::default(),
         footnotes: Footnotes::default(),
         outer: Vec::new(),
+        has_raw: false,
     };
     for event in Parser::new_ext(text, EXTENSIONS) {
         writer.event(event);
     }
     writer.footnotes.write(&mut writer.out, mark);
-    Content { html: writer.out, heading: writer.first_heading, anchors: writer.anchors }
+    Content { html: writer.out, heading: writer.first_heading, anchors: writer.anchors, has_raw: writer.has_raw }
 }
 
 struct Writer<'w, 'a> {
@@ -76,6 +79,7 @@ struct Writer<'w, 'a> {
     footnotes: Footnotes,
     /// What was being written where a footnote's text began, with its label.
     outer: Vec<(String, String)>,
+    has_raw: bool,
 }
 
 impl Writer<'_, '_> {
@@ -126,7 +130,10 @@ impl Writer<'_, '_> {
     fn raw(&mut self, html: &str) {
         match self.raw_html {
             RawHtml::Escape => escape::text(&mut self.out, html),
-            RawHtml::Sanitize | RawHtml::Allow => self.out.push_str(html),
+            RawHtml::Sanitize | RawHtml::Allow => {
+                self.out.push_str(html);
+                self.has_raw = true;
+            }
         }
     }
 
