@@ -7,6 +7,7 @@ mod buckets;
 mod conformance;
 mod crossed;
 mod faults;
+mod fetched;
 mod large;
 mod memory;
 mod mortal;
