@@ -34,9 +34,8 @@ fn section() -> String {
 
 /// The blocks of a language in it.
 fn blocks(language: &str) -> Vec<String> {
-    let section = section();
-    let blocks = section.split(&format!("```{language}\n")).skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    let (section, mark) = (section(), format!("```{language}\n"));
+    section.split(&mark).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// A configuration of ours with the test's server and bucket, and its prefixes below the test's.

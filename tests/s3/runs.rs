@@ -138,10 +138,27 @@ fn force_lists_what_goes_and_takes_it() {
         let before = scene.place.tree();
         let document = scene.run(RUN, "-c site.yml --dry-run --force", 0);
         let force = &document["pipelines"][0]["destinations"][0]["force"];
-        assert_eq!(texts(&force["unmanaged"], ""), ["draft/x.html", "index.html"]);
+        assert_eq!(texts(&force["unmanaged"], ""), ["draft/x.html", "empty/", "index.html"]);
         assert_eq!(scene.place.tree(), before);
         assert_eq!(scene.publish("--force", 0), ["force_replace"]);
         assert_eq!(scene.there("site/report/"), files(JUNE));
+    }
+}
+
+#[test]
+fn what_other_programs_make_for_directories_is_in_nobodys_way() {
+    for server in servers::all() {
+        let scene = Scene::on(server);
+        scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
+        let markers = ["site/", "site/report/", "site/report/data/", "site/report/other/"];
+        markers.iter().for_each(|key| scene.place.put(key, b""));
+        scene.bundle("in/report", 1, JUNE);
+        assert_eq!(scene.publish("", 0), ["publish_new"]);
+        scene.bundle("in/report", 2, &[("index.html", "<h1>July</h1>\n")]);
+        assert_eq!(scene.publish("", 0), ["replace_older"]);
+        let keys = scene.place.keys();
+        assert!(markers.iter().all(|marker| keys.iter().any(|key| key == marker)), "{keys:?}");
+        assert_eq!(keys.len(), markers.len() + 2, "{keys:?}");
     }
 }
 
