@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::path::RelPath;
 use crate::report::Reporter;
 use crate::secrets::Secrets;
-use crate::storage::s3::{Key, Keys, S3, Settings};
+use crate::storage::s3::{Key, Keys, Parts, S3, Settings};
 use crate::storage::{Local, Modes, Storage};
 use crate::suggest::nearest;
 
@@ -34,6 +34,14 @@ pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error
     match nearest(id, known.iter().copied()) {
         Some(near) => error.hint(format!("did you mean {near}?")),
         None => error.hint(format!("there is {}", known.join(", "))),
+    }
+}
+
+/// How many files of a remote source are read at the same time; `None` for a source that is read where it lies.
+pub(super) fn reads(source: &Source) -> Option<usize> {
+    match source {
+        Source::Local(_) | Source::HttpUpload(_) | Source::Ssh(_) => None,
+        Source::S3(place) => Some(place.concurrency),
     }
 }
 
@@ -106,6 +114,7 @@ impl<'a> Opener<'a> {
             storage_class: place.storage_class.clone(),
             cache_control: Box::new(cache_control),
             concurrency: place.concurrency,
+            parts: Parts::default(),
             connect_timeout: place.connect_timeout,
             timeout: place.timeout,
             authorities: self.host.var("AWS_CA_BUNDLE").map(|file| self.host.resolve(file)),

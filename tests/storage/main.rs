@@ -6,6 +6,9 @@
 mod buckets;
 mod conformance;
 mod crossed;
+mod faults;
+mod fetched;
+mod large;
 mod memory;
 mod mortal;
 mod races;
@@ -17,3 +20,4 @@ mod shared;
 mod sweep;
 mod told;
 mod upkeep;
+mod verbs;

@@ -14,6 +14,7 @@ use url::Url;
 use super::credentials::{Key, Keys};
 use super::fault::{self, Fault};
 use super::payload::Payload;
+use super::xml::{self, Document};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::http::{Failed, Http, retried};
@@ -22,8 +23,8 @@ use crate::http::{Failed, Http, retried};
 const AMZ_DATE: &[time::format_description::FormatItem<'static>] =
     time::macros::format_description!("[year][month][day]T[hour][minute][second]Z");
 
-/// The longest answer to a long request.
-const LONG_ANSWER: u64 = 1024 * 1024;
+/// The longest document: a thousand keys of 1,024 bytes, each of which may be three in it, and their frames.
+const LONGEST: u64 = 16 * 1024 * 1024;
 
 /// Where requests go.
 #[derive(Clone, Debug)]
@@ -52,11 +53,13 @@ pub(super) struct Ask<'a> {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) payload: Payload<'a>,
+    /// The refusals that are an answer too; all others are errors.
+    pub(super) stands: &'static [u16],
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
-        Ask { method, key, query: Vec::new(), headers: Vec::new(), payload: Payload::None }
+        Ask { method, key, query: Vec::new(), headers: Vec::new(), payload: Payload::None, stands: &[] }
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Ask<'a> {
@@ -74,6 +77,12 @@ impl<'a> Ask<'a> {
         if wanted { self.header("if-none-match", "*") } else { self }
     }
 
+    /// These refusals are answers.
+    pub(super) fn or(mut self, stands: &'static [u16]) -> Ask<'a> {
+        self.stands = stands;
+        self
+    }
+
     pub(super) fn payload(mut self, payload: Payload<'a>) -> Ask<'a> {
         self.payload = payload;
         self
@@ -85,6 +94,8 @@ pub(super) struct Answer {
     pub(super) status: u16,
     pub(super) headers: HeaderMap,
     pub(super) body: Body,
+    /// What is wrong, where the body was read for that.
+    pub(super) fault: Option<Fault>,
     /// Whether an earlier try of the same request may have had its effect.
     pub(super) repeated: bool,
 }
@@ -98,6 +109,11 @@ impl Answer {
         (200..300).contains(&self.status)
     }
 
+    /// What it says where it is no good.
+    pub(super) fn fault(&mut self) -> Fault {
+        self.fault.take().unwrap_or_else(|| Fault::read(self))
+    }
+
     /// The body, at most `limit` bytes of it.
     pub(super) fn bytes(&mut self, limit: u64) -> std::result::Result<Vec<u8>, ureq::Error> {
         self.body.with_config().limit(limit).read_to_vec()
@@ -105,36 +121,54 @@ impl Answer {
 }
 
 impl Client {
-    /// Sends a request until there is an answer that stands. What is refused is an answer too: see [`Client::refusal`].
+    /// Sends a request until there is an answer: one that is good, or a refusal that the request takes for an answer.
     pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Answer> {
         self.exchange(ask, |_, answer| Ok(answer))
     }
 
     /// The same, and reads the answer's body whole, at most `limit` bytes, as part of each try.
     pub(super) fn fetch(&self, ask: &Ask<'_>, limit: u64) -> Result<(Answer, Vec<u8>)> {
-        self.exchange(ask, |client, mut answer| match answer.bytes(limit) {
-            Ok(bytes) => Ok((answer, bytes)),
-            Err(ureq::Error::BodyExceedsLimit(_)) => {
-                let message = format!("{}: the server's answer is longer than {limit} bytes", client.place(ask.key));
-                Err(Failed::ForGood(Error::new(Code::StorageError, message)))
-            }
-            Err(error) => Err(client.failed(ask.key, &error)),
+        self.exchange(ask, |client, mut answer| {
+            let bytes = client.whole(ask, &mut answer, limit)?;
+            Ok((answer, bytes))
         })
     }
 
-    /// The same for requests that the server begins to answer before it is done: what it says then counts.
-    pub(super) fn send_long(&self, ask: &Ask<'_>) -> Result<Answer> {
+    /// The same for requests that are answered by a document; nothing where it is a refusal that stands. What it says
+    /// counts, whatever the status: servers begin to answer before they are done.
+    pub(super) fn ask<T: Document>(&self, ask: &Ask<'_>) -> Result<(Answer, Option<T>)> {
         self.exchange(ask, |client, mut answer| {
-            let body = answer.bytes(LONG_ANSWER).map_err(|error| client.failed(ask.key, &error))?;
-            match Fault::within(&body).filter(|_| answer.is_good()) {
-                None => Ok(answer),
-                Some(fault) if fault.code == "NoSuchUpload" => Ok(Answer { status: 404, ..answer }),
-                Some(fault) if fault.code == "PreconditionFailed" => Ok(Answer { status: 412, ..answer }),
-                Some(fault) => {
-                    let error = client.refused(ask.key, &fault);
-                    Err(if fault.is_temporary() { Failed::ForNow(error, None) } else { Failed::ForGood(error) })
+            let body = client.whole(ask, &mut answer, LONGEST)?;
+            if !answer.is_good() {
+                answer.fault = Some(Fault::parse(answer.status, &body));
+                return Ok((answer, None));
+            }
+            match xml::read(&body) {
+                Ok(document) => Ok((answer, Some(document))),
+                Err(_) if xml::is_error(&body) => {
+                    let fault = Fault::within(&body);
+                    answer.status = fault.status;
+                    if ask.stands.contains(&fault.status) {
+                        answer.fault = Some(fault);
+                        return Ok((answer, None));
+                    }
+                    Err(client.failed(ask, &fault))
+                }
+                Err(what) => {
+                    let message = format!("{}: the server's answer can't be read: {what}", client.place(ask.key));
+                    Err(Failed::ForNow(Error::new(Code::StorageError, message), None))
                 }
             }
+        })
+    }
+
+    fn whole(&self, ask: &Ask<'_>, answer: &mut Answer, limit: u64) -> std::result::Result<Vec<u8>, Failed> {
+        answer.bytes(limit).map_err(|error| match error {
+            ureq::Error::BodyExceedsLimit(_) => {
+                let message = format!("{}: the server's answer is longer than {limit} bytes", self.place(ask.key));
+                Failed::ForGood(Error::new(Code::StorageError, message))
+            }
+            error => self.lost(ask.key, &error),
         })
     }
 
@@ -146,30 +180,25 @@ impl Client {
         let (mut repeated, mut renewed) = (false, false);
         retried(&self.cancel, |_| {
             let key = self.keys.get(&self.http, &self.cancel).map_err(Failed::ForGood)?;
-            let sent = self.once(ask, &key);
-            let response = match sent {
-                Ok(response) => response,
-                Err(failed) => {
-                    repeated = true;
-                    return Err(failed);
-                }
-            };
-            let (parts, body) = response.into_parts();
-            let mut answer = Answer { status: parts.status.as_u16(), headers: parts.headers, body, repeated };
-            if answer.is_good() || matches!(answer.status, 404 | 412 | 501) {
-                let done = finish(self, answer);
-                repeated |= done.is_err();
-                return done;
+            let before = std::mem::replace(&mut repeated, true);
+            let (parts, body) = self.once(ask, &key)?.into_parts();
+            let (status, headers) = (parts.status.as_u16(), parts.headers);
+            let mut answer = Answer { status, headers, body, fault: None, repeated: before };
+            if answer.is_good() || ask.stands.contains(&status) {
+                return finish(self, answer);
             }
-            let fault = Fault::read(&mut answer);
+            let fault = answer.fault();
             if fault.is_expired() && !renewed && self.keys.renew(&key) {
                 renewed = true;
                 return Err(Failed::ForNow(self.refused(ask.key, &fault), Some(Duration::ZERO)));
             }
-            repeated |= fault.status >= 500;
-            let error = self.refused(ask.key, &fault);
-            Err(if fault.is_temporary() { Failed::ForNow(error, fault.retry_after) } else { Failed::ForGood(error) })
+            Err(self.failed(ask, &fault))
         })
+    }
+
+    fn failed(&self, ask: &Ask<'_>, fault: &Fault) -> Failed {
+        let error = self.refused(ask.key, fault);
+        if fault.is_temporary() { Failed::ForNow(error, fault.retry_after) } else { Failed::ForGood(error) }
     }
 
     /// Sends a request once.
@@ -177,27 +206,31 @@ impl Client {
         let fail = |what: &dyn std::fmt::Display| {
             Failed::ForGood(Error::new(Code::StorageError, format!("{}: {what}", self.place(ask.key))))
         };
-        let url = self.url(ask);
+        let url = self.url(ask).ok_or_else(|| fail(&"no URL can name this object"))?;
         let signed = self.sign(ask, &url, key).map_err(|error| fail(&error))?;
         let mut request = Request::builder().method(ask.method.clone()).uri(url.as_str());
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| self.failed(ask.key, error))
+        ask.payload.send(&self.http, request, &|error| self.lost(ask.key, error))
     }
 
-    fn url(&self, ask: &Ask<'_>) -> Url {
+    /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.
+    fn url(&self, ask: &Ask<'_>) -> Option<Url> {
         let mut url = self.address.base.clone();
         // Encoded here, once: what is signed is what is sent.
         let path = format!("{}{}", url.path(), signing::uri_encode(ask.key, false));
         url.set_path(&path);
+        if url.path() != path {
+            return None;
+        }
         if !ask.query.is_empty() {
             let encode = |text: &str| signing::uri_encode(text, true);
             let pairs: Vec<String> =
                 ask.query.iter().map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
             url.set_query(Some(&pairs.join("&")));
         }
-        url
+        Some(url)
     }
 
     /// The headers of a request with its signature (AWS Signature Version 4). All of them are signed.
@@ -246,17 +279,20 @@ impl Client {
     }
 
     /// What a request ended with that got no whole answer: the server is what matters then.
-    fn failed(&self, key: &str, error: &ureq::Error) -> Failed {
+    fn lost(&self, key: &str, error: &ureq::Error) -> Failed {
         Failed::of(&format!("{}: {}", self.place(key), host(&self.address.base)), error)
     }
 
     /// The error of an answer that is no good.
     pub(super) fn refusal(&self, key: &str, mut answer: Answer) -> Error {
-        self.refused(key, &Fault::read(&mut answer))
+        self.refused(key, &answer.fault())
     }
 
     pub(super) fn refused(&self, key: &str, fault: &Fault) -> Error {
-        fault::error(&self.place(key), &self.address, fault)
+        let error = fault::error(&self.place(key), &self.address, fault);
+        // Servers like to repeat what they were told.
+        let Ok(key) = self.keys.get(&self.http, &self.cancel) else { return error };
+        Error { message: key.hide(&error.message), ..error }
     }
 }
 

@@ -48,32 +48,35 @@ impl Fault {
         Fault { status, code: said.code, message: said.message, region: said.region, retry_after: None }
     }
 
-    /// What stands in an answer of 200 that is none: long requests begin to answer before they are done.
-    pub(super) fn within(body: &[u8]) -> Option<Fault> {
-        let text = String::from_utf8_lossy(body);
-        let root = text.trim_start().trim_start_matches("<?xml version=\"1.0\" encoding=\"UTF-8\"?>").trim_start();
-        root.starts_with("<Error").then(|| Fault::parse(200, body))
+    /// What stands in an answer of 200 that is none, with the status that it would have had.
+    pub(super) fn within(body: &[u8]) -> Fault {
+        let fault = Fault::parse(200, body);
+        let status = match fault.code.as_str() {
+            "NoSuchUpload" | "NoSuchKey" | "NoSuchBucket" => 404,
+            "PreconditionFailed" => 412,
+            "NotImplemented" => 501,
+            "SlowDown" | "ServiceUnavailable" => 503,
+            "InternalError" => 500,
+            "AccessDenied" => 403,
+            _ => 400,
+        };
+        Fault { status, ..fault }
     }
 
     /// Whether the same request may succeed in a moment.
     pub(super) fn is_temporary(&self) -> bool {
-        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504)
-            || matches!(
-                self.code.as_str(),
-                "SlowDown"
-                    | "InternalError"
-                    | "ServiceUnavailable"
-                    | "RequestTimeout"
-                    | "OperationAborted"
-                    | "ConditionalRequestConflict"
-                    | "Throttling"
-                    | "ThrottlingException"
-            )
+        matches!(self.status, 408 | 429 | 500 | 502 | 503 | 504) || passes(&self.code)
     }
 
     /// Whether newer credentials may help.
     pub(super) fn is_expired(&self) -> bool {
         matches!(self.code.as_str(), "ExpiredToken" | "ExpiredTokenException" | "TokenRefreshRequired" | "InvalidToken")
+    }
+
+    /// Garage has one code for all that it does not let in; its words tell what is meant.
+    fn is_of_unknown_key(&self) -> bool {
+        self.code == "AccessDenied"
+            && ["Invalid signature", "No such key"].iter().any(|said| self.message.contains(said))
     }
 
     fn kind(&self) -> Code {
@@ -87,7 +90,7 @@ impl Fault {
                 | "AuthorizationHeaderMalformed",
                 _,
             ) => Code::AuthFailed,
-            _ if self.is_expired() => Code::AuthFailed,
+            _ if self.is_expired() || self.is_of_unknown_key() => Code::AuthFailed,
             ("KeyTooLongError" | "KeyTooLong", _) => Code::PathTooLong,
             ("QuotaExceeded" | "InsufficientStorage" | "XMinioStorageFull", _) | (_, 507) => Code::NoSpace,
             (_, 401) => Code::AuthFailed,
@@ -105,6 +108,7 @@ impl Fault {
             "InvalidAccessKeyId" => "check the access key id",
             "SignatureDoesNotMatch" => "check the secret access key, and the region",
             "RequestTimeTooSkewed" => "set this host's clock",
+            _ if self.is_of_unknown_key() => "check the access key id and the secret access key",
             "NoSuchBucket" => "check the bucket, the endpoint and path_style; buckets are not made",
             "AccessDenied" | "AllAccessDisabled" => {
                 "the key needs s3:ListBucket on the bucket and s3:GetObject, s3:PutObject, s3:DeleteObject below the prefix"
@@ -122,6 +126,21 @@ impl Fault {
         };
         Some(hint.to_owned())
     }
+}
+
+/// Whether what has this code may be gone in a moment.
+pub(super) fn passes(code: &str) -> bool {
+    matches!(
+        code,
+        "SlowDown"
+            | "InternalError"
+            | "ServiceUnavailable"
+            | "RequestTimeout"
+            | "OperationAborted"
+            | "ConditionalRequestConflict"
+            | "Throttling"
+            | "ThrottlingException"
+    )
 }
 
 /// The error of a refusal.

@@ -8,13 +8,12 @@ use ureq::http::Method;
 
 use super::S3;
 use super::client::Ask;
+use super::xml::Document;
 use crate::error::{Code, Error, Result};
 use crate::names::{self, LOCK, STATE};
 use crate::path::{RESERVED, RelPath};
 use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope};
 
-/// The longest answer to a listing: a thousand keys of 1,024 bytes, each of which may be three in it, and their frames.
-const LIMIT: u64 = 16 * 1024 * 1024;
 /// Sorts after every name that may follow.
 const LAST: char = char::MAX;
 
@@ -51,6 +50,10 @@ struct Page {
     contents: Vec<Content>,
 }
 
+impl Document for Page {
+    const ROOT: &'static str = "ListBucketResult";
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Content {
@@ -83,12 +86,9 @@ impl S3 {
             } else if let Some(after) = &after {
                 ask = ask.query("start-after", after);
             }
-            let (answer, body) = self.client.fetch(&ask, LIMIT)?;
-            if !answer.is_good() {
-                return Err(self.client.refused(&prefix, &super::fault::Fault::parse(answer.status, &body)));
-            }
+            let (answer, page) = self.client.ask::<Page>(&ask)?;
+            let page = page.ok_or_else(|| self.odd("no listing"))?;
             let now = answer.header("date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
-            let page = self.page(&body)?;
             let (truncated, next) = (page.is_truncated, page.next_continuation_token.clone());
             let objects = self.objects(page, &mut last)?;
             match visit(objects)? {
@@ -104,11 +104,6 @@ impl S3 {
                 }
             }
         }
-    }
-
-    fn page(&self, body: &[u8]) -> Result<Page> {
-        let text = std::str::from_utf8(body).map_err(|_| self.odd("a listing that is not UTF-8"))?;
-        quick_xml::de::from_str(text).map_err(|error| self.odd(&format!("a listing that can't be read: {error}")))
     }
 
     fn objects(&self, page: Page, last: &mut String) -> Result<Vec<Object>> {

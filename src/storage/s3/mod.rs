@@ -12,6 +12,7 @@ mod put;
 mod read;
 mod remove;
 mod small;
+mod xml;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -23,6 +24,7 @@ use std::time::Duration;
 use url::Url;
 
 pub use credentials::{Key, Keys};
+pub use multipart::Parts;
 
 use self::client::{Address, Client};
 use crate::digest::Fingerprint;
@@ -54,6 +56,8 @@ pub struct Settings {
     pub cache_control: CacheControl,
     /// How many requests at the same time.
     pub concurrency: usize,
+    /// How large outputs are sent.
+    pub parts: Parts,
     /// How long a connection may take.
     pub connect_timeout: Duration,
     /// How long nothing may move.
@@ -73,6 +77,7 @@ struct Kept {
     storage_class: Option<String>,
     cache_control: CacheControl,
     concurrency: usize,
+    parts: Parts,
     holder: Holder,
 }
 
@@ -102,6 +107,8 @@ pub struct S3 {
     prefix: String,
     own: Arc<Mutex<Own>>,
     held: Arc<Mutex<BTreeMap<(String, usize), Held>>>,
+    /// Held by who adds to the note of the uploads of a stage.
+    noting: Arc<Mutex<()>>,
     /// Whether the server has said that it knows no conditions.
     unconditional: Arc<AtomicBool>,
 }
@@ -130,6 +137,7 @@ impl S3 {
             storage_class: settings.storage_class,
             cache_control: settings.cache_control,
             concurrency: settings.concurrency,
+            parts: settings.parts,
             holder: settings.holder,
         };
         let prefix = if prefix.is_empty() { String::new() } else { format!("{prefix}/") };
@@ -139,6 +147,7 @@ impl S3 {
             prefix,
             own: Arc::new(Mutex::new(Own::Unknown)),
             held: Arc::default(),
+            noting: Arc::default(),
             unconditional: Arc::default(),
         })
     }

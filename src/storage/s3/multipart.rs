@@ -1,30 +1,43 @@
 //! Large outputs: sent in parts before the commit point, where nobody sees them, and completed after it.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use ureq::http::Method;
 
-use super::S3;
 use super::client::Ask;
-use super::fault::Fault;
 use super::payload::Payload;
+use super::put::REFUSED;
+use super::xml::Document;
+use super::{Held, S3};
 use crate::digest::{Fingerprint, Hasher};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::pool;
 use crate::storage::{Commit, Expected, Job, Stage, StageError, mismatch};
 
-/// What is larger than this goes in parts.
-pub(super) const MULTIPART_ABOVE: u64 = 64 * 1024 * 1024;
-/// The size of a part, as long as there are not too many; the last one is smaller.
-const PART: u64 = 8 * 1024 * 1024;
+/// When outputs are sent in parts, and in which.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    /// What is larger than this goes in parts.
+    pub above: u64,
+    /// The size of a part, as long as there are not too many; the last one is smaller.
+    pub size: u64,
+}
+
+impl Default for Parts {
+    fn default() -> Parts {
+        Parts { above: 64 * 1024 * 1024, size: 8 * 1024 * 1024 }
+    }
+}
+
 /// How many parts an object has at most.
 const MOST_PARTS: u64 = 10_000;
 /// How many bytes of parts are held at the same time, one part more than are on their way.
-const HELD: u64 = 40 * 1024 * 1024;
-/// The longest answer that is read.
+const IN_HAND: u64 = 40 * 1024 * 1024;
+/// The longest note that is read.
 const LIMIT: u64 = 1024 * 1024;
 
 /// An upload whose parts are there.
@@ -33,6 +46,8 @@ pub(super) struct Upload {
     pub(super) begun: Begun,
     /// The `ETag` of each part, in order.
     parts: Vec<String>,
+    /// Whether an object was made of it.
+    completed: bool,
 }
 
 /// An upload that was begun: all that is needed to abort it.
@@ -47,6 +62,18 @@ pub(super) struct Begun {
 #[serde(rename_all = "PascalCase")]
 struct Initiated {
     upload_id: String,
+}
+
+impl Document for Initiated {
+    const ROOT: &'static str = "InitiateMultipartUploadResult";
+}
+
+/// What is said of an upload that was completed does not matter; that it is said does.
+#[derive(Deserialize)]
+struct Completed {}
+
+impl Document for Completed {
+    const ROOT: &'static str = "CompleteMultipartUploadResult";
 }
 
 /// `CompleteMultipartUpload` of the S3 REST API.
@@ -71,6 +98,8 @@ impl S3 {
         if big.is_empty() {
             return Ok(Vec::new());
         }
+        // One after the other adds to the note.
+        let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
         let begun = pool::map(self.settings.concurrency, big, |at| self.begin_upload(stage, &jobs[*at]));
         let (mut good, mut failed) = (self.begun(stage)?, None);
         let earlier = good.len();
@@ -85,18 +114,12 @@ impl S3 {
         noted.inspect_err(|_| drop(self.abort(&mine))).map(|()| mine)
     }
 
-    pub(super) fn begin_upload(&self, stage: &Stage, job: &Job<'_>) -> Result<Begun> {
+    fn begin_upload(&self, stage: &Stage, job: &Job<'_>) -> Result<Begun> {
         let key = self.key(job.path.as_str());
         let ask = self.object(Ask::new(Method::POST, &key), job.path, stage).query("uploads", "");
-        let (answer, body) = self.client.fetch(&ask, LIMIT)?;
-        let said = std::str::from_utf8(&body).ok().and_then(|text| quick_xml::de::from_str::<Initiated>(text).ok());
-        match said {
-            Some(said) if answer.is_good() => {
-                Ok(Begun { path: job.path.as_str().to_owned(), upload_id: said.upload_id })
-            }
-            _ if answer.is_good() => Err(self.odd("no id for an upload in parts")),
-            _ => Err(self.client.refused(&key, &Fault::parse(answer.status, &body))),
-        }
+        let (_, said) = self.client.ask::<Initiated>(&ask)?;
+        let upload_id = said.ok_or_else(|| self.odd("no id for an upload in parts"))?.upload_id;
+        Ok(Begun { path: job.path.as_str().to_owned(), upload_id })
     }
 
     fn note(&self, stage: &Stage, begun: &[Begun]) -> Result<()> {
@@ -122,8 +145,9 @@ impl S3 {
         cancel: &Cancel,
     ) -> std::result::Result<(Fingerprint, Upload), StageError> {
         let want = job.expected.unwrap_or(Fingerprint { size: 0, sha256: crate::digest::Digest::of(b"") });
-        let size = PART.max(want.size.div_ceil(MOST_PARTS));
-        let senders = usize::try_from(HELD / size).unwrap_or(1).saturating_sub(1).clamp(1, self.settings.concurrency);
+        let size = self.settings.parts.size.max(want.size.div_ceil(MOST_PARTS));
+        let senders =
+            usize::try_from(IN_HAND / size).unwrap_or(1).saturating_sub(1).clamp(1, self.settings.concurrency);
         let key = self.key(&begun.path);
         let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
         let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
@@ -146,7 +170,7 @@ impl S3 {
         let parts = parts.map_err(StageError::Place)?;
         let got = read?;
         mismatch(job.path, &want, &got).map_err(StageError::Source)?;
-        Ok((got, Upload { begun, parts }))
+        Ok((got, Upload { begun, parts, completed: false }))
     }
 
     fn send_part_after_part(
@@ -170,11 +194,7 @@ impl S3 {
             .query("uploadId", upload_id)
             .payload(Payload::Bytes(bytes));
         let answer = self.client.send(&ask)?;
-        match answer.header("etag") {
-            Some(etag) if answer.is_good() => Ok(etag.to_owned()),
-            None if answer.is_good() => Err(self.odd("no ETag for a part")),
-            _ => Err(self.client.refusal(key, answer)),
-        }
+        answer.header("etag").map(str::to_owned).ok_or_else(|| self.odd("no ETag for a part"))
     }
 
     /// Makes an object of an upload.
@@ -188,27 +208,58 @@ impl S3 {
                 .query("uploadId", &upload.begun.upload_id)
                 .header("content-type", "application/xml")
                 .payload(Payload::Bytes(body.as_bytes()));
-            self.client.send_long(&ask.if_free(if_free))
-        })
+            let (answer, _) = self.client.ask::<Completed>(&ask.if_free(if_free).or(REFUSED))?;
+            Ok(answer)
+        })?;
+        self.hold(stage, commit.job, Held::Upload(Upload { completed: true, ..upload.clone() }));
+        Ok(())
+    }
+
+    /// Sends a job in parts that turned out large once it was made, after the commit point, and completes it.
+    pub(super) fn send_and_complete(&self, stage: &Stage, job: &Job<'_>, commit: &Commit<'_>) -> Result<()> {
+        let begun = self.begin_uploads(stage, std::slice::from_ref(job), &[0])?;
+        for begun in begun {
+            let (_, upload) = self.send_parts(job, begun, &self.client.cancel).map_err(StageError::into_error)?;
+            self.complete(stage, commit, &upload)?;
+        }
+        Ok(())
     }
 
     /// Aborts uploads; those that are gone already are fine.
     pub(super) fn abort(&self, uploads: &[Begun]) -> Result<()> {
         let one = |begun: &Begun| {
             let key = self.key(&begun.path);
-            self.client.send(&Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id)).map(drop)
+            let ask = Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id).or(&[404]);
+            self.client.send(&ask).map(drop)
         };
         pool::map(self.settings.concurrency, uploads, one).into_iter().collect()
     }
 
     /// Aborts what the stage `stage` has begun and not completed, and removes the note of it.
     pub(super) fn drop_stage(&self, stage: &Stage) -> Result<()> {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), _| *of != stage.0);
+        let completed = self.let_go(stage);
         if !self.list_own(&stage.name())?.contains(&stage.name()) {
             return Ok(());
         }
-        self.abort(&self.begun(stage)?)?;
+        let mut open = self.begun(stage)?;
+        open.retain(|begun| !completed.contains(&begun.upload_id));
+        self.abort(&open)?;
         self.delete_small(&stage.name())
+    }
+
+    /// Forgets what is held of a stage. The ids of its uploads that were completed.
+    fn let_go(&self, stage: &Stage) -> BTreeSet<String> {
+        let mut completed = BTreeSet::new();
+        self.held.lock().unwrap_or_else(PoisonError::into_inner).retain(|(of, _), held| {
+            match held {
+                Held::Upload(upload) if *of == stage.0 && upload.completed => {
+                    completed.insert(upload.begun.upload_id.clone());
+                }
+                _ => {}
+            }
+            *of != stage.0
+        });
+        completed
     }
 }
 

@@ -8,7 +8,6 @@ use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
 use super::client::{Answer, Ask};
-use super::multipart::MULTIPART_ABOVE;
 use super::payload::{Payload, checked_bytes};
 use super::small::md5_of;
 use super::{Held, S3};
@@ -21,6 +20,9 @@ use crate::storage::{Body, Commit, Job, Stage, StageError, mismatch};
 
 /// The header that tells which publication made an object.
 pub(super) const TOKEN: &str = "x-amz-meta-distributor-token";
+/// What a server refuses that is not an error at once: a name that is taken, an upload that was completed before, and
+/// conditions that the server does not know.
+pub(super) const REFUSED: &[u16] = &[404, 412, 501];
 /// Up to this size bytes are held while they are sent.
 const SMALL: u64 = 1024 * 1024;
 
@@ -33,7 +35,7 @@ impl S3 {
         jobs: &[Job<'_>],
         cancel: &Cancel,
     ) -> Vec<std::result::Result<Fingerprint, StageError>> {
-        let is_big = |job: &Job<'_>| job.expected.is_some_and(|want| want.size > MULTIPART_ABOVE);
+        let is_big = |job: &Job<'_>| job.expected.is_some_and(|want| want.size > self.settings.parts.above);
         let big: Vec<usize> = (0..jobs.len()).filter(|at| is_big(&jobs[*at])).collect();
         let uploads = match self.begin_uploads(stage, jobs, &big) {
             Ok(uploads) => uploads,
@@ -45,15 +47,18 @@ impl S3 {
         let mut results: Vec<_> = checked;
         for (at, upload) in big.into_iter().zip(uploads) {
             let sent = self.send_parts(&jobs[at], upload, cancel);
-            results.push((at, sent.map(|(what, upload)| self.hold(stage, first + at, Held::Upload(upload), what))));
+            let held = |(what, upload)| {
+                self.hold(stage, first + at, Held::Upload(upload));
+                what
+            };
+            results.push((at, sent.map(held)));
         }
         results.sort_unstable_by_key(|(at, _)| *at);
         results.into_iter().map(|(_, result)| result).collect()
     }
 
-    fn hold(&self, stage: &Stage, job: usize, held: Held, what: Fingerprint) -> Fingerprint {
+    pub(super) fn hold(&self, stage: &Stage, job: usize, held: Held) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert((stage.0.clone(), job), held);
-        what
     }
 
     fn held(&self, stage: &Stage, job: usize) -> Option<Held> {
@@ -87,7 +92,7 @@ impl S3 {
             mismatch(job.path, &want, &got).map_err(StageError::Source)?;
         }
         if is_streamed {
-            return Ok(self.hold(stage, number, Held::Md5(STANDARD.encode(md5.finalize().0)), got));
+            self.hold(stage, number, Held::Md5(STANDARD.encode(md5.finalize().0)));
         }
         Ok(got)
     }
@@ -114,10 +119,8 @@ impl S3 {
         };
         match self.held(stage, commit.job) {
             Some(Held::Upload(upload)) => return self.complete(stage, commit, &upload),
-            _ if want.size > MULTIPART_ABOVE => {
-                let upload = self.begin_upload(stage, job)?;
-                let (_, upload) = self.send_parts(job, upload, &self.client.cancel).map_err(StageError::into_error)?;
-                return self.complete(stage, commit, &upload);
+            _ if want.size > self.settings.parts.above => {
+                return self.send_and_complete(stage, &Job { expected: Some(want), ..*job }, commit);
             }
             _ => {}
         }
@@ -134,7 +137,7 @@ impl S3 {
             if let Some(md5) = &md5 {
                 ask = ask.header("content-md5", md5);
             }
-            self.client.send(&ask.if_free(if_free))
+            self.client.send(&ask.if_free(if_free).or(REFUSED))
         })
     }
 
@@ -189,18 +192,15 @@ impl S3 {
             let Some(answer) = self.head(&key)?.filter(|answer| answer.header(TOKEN) == Some(&stage.0)) else {
                 return Ok(());
             };
-            let plain = Ask::new(Method::DELETE, &key);
-            let mut ask = Ask::new(Method::DELETE, &key);
+            let mut ask = Ask::new(Method::DELETE, &key).or(&[404, 412, 501]);
             match (answer.header("x-amz-version-id").filter(|version| *version != "null"), answer.header("etag")) {
                 (Some(version), _) => ask = ask.query("versionId", version),
                 (None, Some(etag)) => ask = ask.header("if-match", etag),
                 (None, None) => {}
             }
-            match self.client.send(&ask)?.status {
-                // The server knows no conditions: what was looked at a moment ago counts.
-                501 => self.client.send(&plain).map(drop),
-                _ => Ok(()),
-            }
+            let answer = self.client.send(&ask)?;
+            // The server knows no conditions: what was looked at a moment ago is it.
+            if answer.status == 501 { self.delete(&key) } else { Ok(()) }
         };
         pool::map(self.settings.concurrency, paths, one).into_iter().collect()
     }
@@ -226,7 +226,7 @@ fn content_type(path: &RelPath) -> String {
 }
 
 impl StageError {
-    fn into_error(self) -> Error {
+    pub(super) fn into_error(self) -> Error {
         let (StageError::Source(error) | StageError::Place(error)) = self;
         error
     }

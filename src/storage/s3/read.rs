@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ureq::BodyReader;
 use ureq::http::Method;
@@ -9,19 +10,21 @@ use ureq::http::Method;
 use super::S3;
 use super::client::{Ask, Client};
 use crate::error::{Code, Error, Result};
+use crate::http::{pause, varied};
 use crate::path::RelPath;
 use crate::storage::Opened;
 
-/// How often a body is taken up again without a byte having come.
-const RESUMES: u32 = 4;
+/// How often a body may break off without a byte having come.
+const RESUMES: u32 = 6;
+/// How often by silence.
+const SILENT: u32 = 2;
+/// The pause before it is taken up again for the first time; the next ones are longer.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl S3 {
     pub(super) fn open(&self, path: &RelPath) -> Result<Opened<'static>> {
         let key = self.key(path.as_str());
         let answer = self.client.send(&Ask::new(Method::GET, &key))?;
-        if answer.status == 404 {
-            return Err(self.client.refusal(&key, answer));
-        }
         let size = answer.header("content-length").and_then(|length| length.parse().ok());
         let size = size.ok_or_else(|| self.odd("an object without its length"))?;
         let etag = answer.header("etag").map(str::to_owned);
@@ -51,30 +54,41 @@ impl Resumed {
         if let Some(etag) = &self.etag {
             ask = ask.header("if-match", etag);
         }
-        let answer = self.client.send(&ask)?;
+        let answer = self.client.send(&ask.or(&[404, 412]))?;
         let part = format!("bytes {}-", self.passed);
-        match answer.status {
-            206 if answer.header("content-range").is_some_and(|range| range.starts_with(&part)) => {
-                self.body = Some(answer.body.into_with_config().limit(u64::MAX).reader());
-                Ok(())
-            }
-            404 | 412 => {
-                let message = format!("{}: it changed while it was read", self.client.place(&self.key));
-                Err(Error::new(Code::SourceChanged, message))
-            }
-            _ => Err(self.client.refusal(&self.key, answer)),
+        let fail = |code, what| Err(Error::new(code, format!("{}: {what}", self.client.place(&self.key))));
+        // Not every server heeds the condition.
+        if !answer.is_good() || answer.header("etag") != self.etag.as_deref() {
+            return fail(Code::SourceChanged, "it changed while it was read");
         }
+        if answer.status != 206 || !answer.header("content-range").is_some_and(|range| range.starts_with(&part)) {
+            return fail(Code::StorageError, "it broke off, and the server can't go on from there");
+        }
+        self.body = Some(answer.body.into_with_config().limit(u64::MAX).reader());
+        Ok(())
+    }
+}
+
+impl Resumed {
+    /// Whether it is tried again after it broke off like this.
+    fn go_on(&mut self, broken: &io::Result<usize>) -> Result<()> {
+        self.body = None;
+        let silent = matches!(broken, Err(error) if error.kind() == io::ErrorKind::TimedOut);
+        self.resumes += if silent { RESUMES / SILENT } else { 1 };
+        if self.resumes >= RESUMES {
+            let why = broken.as_ref().err().map_or_else(|| "cut short".to_owned(), ToString::to_string);
+            let code = if silent { Code::Timeout } else { Code::Unreachable };
+            return Err(Error::new(code, format!("{}: {why}", self.client.place(&self.key))));
+        }
+        pause(&self.client.cancel, varied(PAUSE * self.resumes))
     }
 }
 
 impl Read for Resumed {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        loop {
-            if self.passed == self.size || buffer.is_empty() {
-                return Ok(0);
-            }
+        while self.passed < self.size && !buffer.is_empty() {
             let Some(body) = &mut self.body else {
-                self.resume().map_err(|error| io::Error::other(error.message))?;
+                self.resume().map_err(io::Error::other)?;
                 continue;
             };
             match body.read(buffer) {
@@ -84,16 +98,9 @@ impl Read for Resumed {
                     return Ok(n);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                broken => {
-                    self.body = None;
-                    self.resumes += 1;
-                    if self.resumes > RESUMES {
-                        let place = self.client.place(&self.key);
-                        let why = broken.err().map_or_else(|| "cut short".to_owned(), |error| error.to_string());
-                        return Err(io::Error::other(format!("{place}: {why}")));
-                    }
-                }
+                broken => self.go_on(&broken).map_err(io::Error::other)?,
             }
         }
+        Ok(0)
     }
 }

@@ -5,9 +5,10 @@ use ureq::http::Method;
 
 use super::S3;
 use super::client::Ask;
-use super::fault::Fault;
+use super::fault;
 use super::payload::Payload;
 use super::small::md5_of;
+use super::xml::Document;
 use crate::error::{Code, Error, Result};
 use crate::names::STAGE_PREFIX;
 use crate::path::RawPath;
@@ -16,8 +17,6 @@ use crate::storage::Stage;
 
 /// How many keys a request may name.
 const MOST_KEYS: usize = 1000;
-/// The longest answer: every key of a request with what is said of it.
-const LIMIT: u64 = 16 * 1024 * 1024;
 
 /// `DeleteObjects` of the S3 REST API.
 #[derive(Serialize)]
@@ -41,6 +40,10 @@ struct Deleted {
     errors: Vec<Refused>,
 }
 
+impl Document for Deleted {
+    const ROOT: &'static str = "DeleteResult";
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct Refused {
@@ -61,9 +64,9 @@ impl S3 {
         // No key is anything but UTF-8: what is not, is not there.
         let there: Vec<(usize, &str)> =
             keys.iter().enumerate().filter_map(|(at, key)| Some((at, key.as_deref()?))).collect();
-        // XML can't name every key; and a single one needs none.
+        // No XML names some keys, and no URL others. A single one needs no XML.
         let (batch, single): (Vec<_>, Vec<_>) =
-            there.iter().partition(|(_, key)| there.len() > 1 && key.chars().all(is_xml));
+            there.iter().partition(|(_, key)| is_text(key) && (there.len() > 1 || is_nowhere(key)));
         let mut results: Vec<Result<()>> = paths.iter().map(|_| Ok(())).collect();
         let one = |(at, key): &(usize, &str)| vec![(*at, self.delete(key))];
         let batches: Vec<&[(usize, &str)]> = batch.chunks(MOST_KEYS).collect();
@@ -76,14 +79,21 @@ impl S3 {
     }
 
     fn delete_batch(&self, keys: &[(usize, &str)]) -> Vec<(usize, Result<()>)> {
+        let alone =
+            |keys: &[(usize, &str)]| pool::map(self.settings.concurrency, keys, |(at, key)| (*at, self.delete(key)));
         match self.ask_delete(keys) {
-            Ok(Some(refused)) => {
-                let of = |key: &str| refused.iter().find(|refused| refused.key == key);
-                let result = |key: &str| of(key).map_or(Ok(()), |refused| Err(self.kept(refused)));
+            Ok(Some(refused)) if refused.iter().all(|refused| keys.iter().any(|(_, key)| refused.key == *key)) => {
+                let stays = |key: &str| refused.iter().find(|refused| refused.key == key);
+                // What is wrong with one may pass; then it is tried as often as any request.
+                let result = |key: &str| match stays(key) {
+                    None => Ok(()),
+                    Some(refused) if fault::passes(&refused.code) => self.delete(key),
+                    Some(refused) => Err(self.kept(refused)),
+                };
                 keys.iter().map(|(at, key)| (*at, result(key))).collect()
             }
-            // The server does not know the request.
-            Ok(None) => pool::map(self.settings.concurrency, keys, |(at, key)| (*at, self.delete(key))),
+            // The server does not know the request, or did not understand the keys.
+            Ok(_) => alone(keys),
             Err(error) => keys.iter().map(|(at, _)| (*at, Err(error.clone()))).collect(),
         }
     }
@@ -98,19 +108,8 @@ impl S3 {
             .header("content-type", "application/xml")
             .header("content-md5", md5_of(body.as_bytes()))
             .payload(Payload::Bytes(body.as_bytes()));
-        let (answer, said) = self.client.fetch(&ask, LIMIT)?;
-        if answer.status == 501 {
-            return Ok(None);
-        }
-        if let Some(fault) =
-            Fault::within(&said).or_else(|| (!answer.is_good()).then(|| Fault::parse(answer.status, &said)))
-        {
-            return Err(self.client.refused(&self.prefix, &fault));
-        }
-        let said = String::from_utf8_lossy(&said);
-        let deleted: Deleted = quick_xml::de::from_str(&said)
-            .map_err(|error| self.odd(&format!("an answer to a delete that can't be read: {error}")))?;
-        Ok(Some(deleted.errors.into_iter().filter(|refused| refused.code != "NoSuchKey").collect()))
+        let (_, said) = self.client.ask::<Deleted>(&ask.or(&[501]))?;
+        Ok(said.map(|said| said.errors.into_iter().filter(|refused| refused.code != "NoSuchKey").collect()))
     }
 
     fn kept(&self, refused: &Refused) -> Error {
@@ -132,7 +131,13 @@ impl S3 {
     }
 }
 
-/// Whether XML 1.0 can hold it (section 2.2).
-fn is_xml(c: char) -> bool {
-    matches!(c, '\t' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
+/// Whether no URL can name it: its segments `.` and `..` are steps there.
+fn is_nowhere(key: &str) -> bool {
+    key.split('/').any(|segment| matches!(segment, "." | ".."))
+}
+
+/// Whether XML 1.0 can hold it (section 2.2), and whoever reads it takes it as it is.
+fn is_text(key: &str) -> bool {
+    let is_xml = |c| matches!(c, '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
+    key.chars().all(is_xml) && key.trim() == key
 }

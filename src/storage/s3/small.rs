@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -12,6 +11,7 @@ use super::client::Ask;
 use super::fault::Fault;
 use super::list::Next;
 use super::payload::Payload;
+use super::put::REFUSED;
 use super::{Own, S3};
 use crate::error::{Code, Error, Result};
 use crate::names::{self, STATE};
@@ -28,9 +28,9 @@ impl S3 {
         if self.known().is_some_and(|names| !names.contains(name)) {
             return Ok(None);
         }
-        let mut answer = self.client.send(&Ask::new(Method::GET, &key))?;
+        let mut answer = self.client.send(&Ask::new(Method::GET, &key).or(&[404]))?;
         if answer.status == 404 {
-            return self.absent(&key, answer).map(|()| None);
+            return self.absent(&key, &answer.fault()).map(|()| None);
         }
         let etag = answer.header("etag").unwrap_or_default().to_owned();
         let length = answer.header("content-length").and_then(|length| length.parse::<u64>().ok());
@@ -39,21 +39,16 @@ impl S3 {
                 Ok(bytes) => return Ok(Some(Small { bytes, version: Version(etag) })),
                 Err(ureq::Error::BodyExceedsLimit(_)) => {}
                 // It was cut short on the way: as often as any request is tried.
-                Err(_) => return self.read_again(name, &key, limit),
+                Err(_) => return self.read_again(&key, limit),
             }
         }
         self.read_part(&key, limit, etag).map(Some)
     }
 
-    fn read_again(&self, name: &str, key: &str, limit: u64) -> Result<Option<Small>> {
-        let (answer, bytes) = self.client.fetch(&Ask::new(Method::GET, key), limit.max(1))?;
-        match answer.status {
-            404 => Ok(None),
-            _ => match answer.header("etag") {
-                Some(etag) => Ok(Some(Small { bytes, version: Version(etag.to_owned()) })),
-                None => Err(self.odd(&format!("no ETag for {name}"))),
-            },
-        }
+    fn read_again(&self, key: &str, limit: u64) -> Result<Option<Small>> {
+        let (answer, bytes) = self.client.fetch(&Ask::new(Method::GET, key).or(&[404]), limit.max(1))?;
+        let version = Version(answer.header("etag").unwrap_or_default().to_owned());
+        Ok(answer.is_good().then_some(Small { bytes, version }))
     }
 
     /// The first bytes of an object that has more than are wanted.
@@ -67,52 +62,45 @@ impl S3 {
         Ok(Small { bytes, version: Version(etag) })
     }
 
-    /// An answer that says there is no such object: an error where there is not even the bucket.
-    pub(super) fn absent(&self, key: &str, mut answer: super::client::Answer) -> Result<()> {
-        // The message has the key in it, which may be called anything.
-        let fault = Fault::read(&mut answer);
-        if fault.code == "NoSuchBucket" { Err(self.client.refused(key, &fault)) } else { Ok(()) }
+    /// What is said of an object that is not there: an error where there is not even the bucket.
+    fn absent(&self, key: &str, fault: &Fault) -> Result<()> {
+        if fault.code == "NoSuchBucket" { Err(self.client.refused(key, fault)) } else { Ok(()) }
     }
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
-        let put = || {
+        let known = self.known().is_some();
+        // From here on it may be there, whatever the server answers, if it does.
+        self.know(|own| own.insert(name.to_owned()));
+        let ask = || {
             Ask::new(Method::PUT, &key)
                 .header("content-type", "application/json")
                 .header("cache-control", "no-store")
                 .header("content-md5", md5_of(bytes))
                 .payload(Payload::Bytes(bytes))
         };
-        let mut ask = put();
-        if let Expected::Version(version) = expected {
-            // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
-            if self.known().is_none() && self.version(&key)?.as_ref() != version {
-                return Err(self.changed(name));
-            }
-            ask = match version {
-                _ if self.unconditional.load(Ordering::Relaxed) => ask,
-                Some(version) if version.0.is_empty() => ask,
-                Some(version) => ask.header("if-match", &version.0),
-                None => ask.header("if-none-match", "*"),
-            };
+        let Expected::Version(version) = expected else { return self.client.send(&ask()).map(drop) };
+        // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
+        if !known && self.version(&key)?.as_ref() != version {
+            return Err(self.changed(name));
         }
-        let mut answer = self.client.send(&ask)?;
-        if answer.status == 501 && matches!(expected, Expected::Version(_)) {
-            // The server knows no conditions.
-            self.unconditional.store(true, Ordering::Relaxed);
-            answer = self.client.send(&put())?;
-        }
+        let conditional = match version {
+            Some(version) if version.0.is_empty() => ask(),
+            Some(version) => ask().header("if-match", &version.0),
+            None => ask().header("if-none-match", "*"),
+        };
+        let mut answer = self.client.send(&conditional.or(REFUSED))?;
         match answer.status {
-            _ if answer.is_good() => {}
-            // A try whose answer was lost has written it: the next one finds its own bytes.
-            404 | 412
-                if answer.repeated
-                    && self.read_small(name, bytes.len() as u64 + 1)?.is_some_and(|s| s.bytes == bytes) => {}
-            404 | 412 => return Err(self.changed(name)),
-            _ => return Err(self.client.refusal(&key, answer)),
+            _ if answer.is_good() => Ok(()),
+            // The server knows no conditions.
+            501 => self.client.send(&ask()).map(drop),
+            _ => {
+                self.absent(&key, &answer.fault())?;
+                // A try whose answer was lost has written it: the next one finds its own bytes.
+                let there = if answer.repeated { self.read_small(name, bytes.len() as u64 + 1)? } else { None };
+                if there.is_some_and(|small| small.bytes == bytes) { Ok(()) } else { Err(self.changed(name)) }
+            }
         }
-        self.know(|own| own.insert(name.to_owned()));
-        Ok(())
     }
 
     fn changed(&self, name: &str) -> Error {
@@ -127,12 +115,12 @@ impl S3 {
     }
 
     pub(super) fn head(&self, key: &str) -> Result<Option<super::client::Answer>> {
-        let answer = self.client.send(&Ask::new(Method::HEAD, key))?;
+        let answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[404]))?;
         Ok(Some(answer).filter(|answer| answer.status != 404))
     }
 
     pub(super) fn delete(&self, key: &str) -> Result<()> {
-        self.client.send(&Ask::new(Method::DELETE, key)).map(drop)
+        self.client.send(&Ask::new(Method::DELETE, key).or(&[404])).map(drop)
     }
 
     pub(super) fn delete_small(&self, name: &str) -> Result<()> {
