@@ -18,7 +18,7 @@ EXAMPLES = $(filter-out examples/published,$(wildcard examples/*))
 LICENCES = LICENSE-MIT LICENSE-APACHE
 GARAGE = target/tools/bin/garage
 # The test targets that have tests of S3.
-S3_TESTS = servers
+S3_TESTS = servers storage s3
 FUZZERS = $(basename $(notdir $(wildcard fuzz/fuzz_targets/*.rs)))
 
 .PHONY: all bench bench-s3 test test-s3 garage demo install uninstall lint-man fuzz-quick

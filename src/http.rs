@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use ureq::config::ConfigBuilder;
 use ureq::http::{Request, Response};
 use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::typestate::AgentScope;
 use ureq::{Agent, AsSendBody, Body};
 
 use crate::error::{Code, Error};
@@ -48,25 +50,35 @@ impl Http {
             let found = read.map_err(|what| format!("{}: {what}", file.display()))?;
             tls = tls.root_certs(RootCerts::Specific(Arc::new(found)));
         }
-        let config = Agent::config_builder()
-            .http_status_as_error(false)
-            .max_redirects(0)
-            .max_redirects_will_error(false)
-            .timeout_resolve(Some(settings.connect_timeout))
-            .timeout_connect(Some(settings.connect_timeout))
-            .timeout_per_read(Some(settings.timeout))
-            .timeout_per_write(Some(settings.timeout))
-            .max_idle_connections(settings.connections)
-            .max_idle_connections_per_host(settings.connections)
-            .user_agent(concat!("distributor/", env!("CARGO_PKG_VERSION")))
-            .tls_config(tls.build());
-        Ok(Http(config.build().into()))
+        Ok(Http(config(settings).tls_config(tls.build()).build().into()))
+    }
+
+    /// A client for servers of this host and its link: no proxy stands before them, and each exchange ends within
+    /// `timeout`, however slowly bytes come.
+    pub fn nearby(connect_timeout: Duration, timeout: Duration) -> Http {
+        let settings = Settings { connect_timeout, timeout, connections: 1, authorities: None };
+        Http(config(&settings).proxy(None).timeout_global(Some(timeout)).build().into())
     }
 
     /// Sends a request once.
     pub fn send(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
         self.0.run(request)
     }
+}
+
+/// What all clients have in common.
+fn config(settings: &Settings) -> ConfigBuilder<AgentScope> {
+    Agent::config_builder()
+        .http_status_as_error(false)
+        .max_redirects(0)
+        .max_redirects_will_error(false)
+        .timeout_resolve(Some(settings.connect_timeout))
+        .timeout_connect(Some(settings.connect_timeout))
+        .timeout_per_read(Some(settings.timeout))
+        .timeout_per_write(Some(settings.timeout))
+        .max_idle_connections(settings.connections)
+        .max_idle_connections_per_host(settings.connections)
+        .user_agent(concat!("distributor/", env!("CARGO_PKG_VERSION")))
 }
 
 fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
@@ -140,8 +152,8 @@ pub fn retried<T>(cancel: &Cancel, mut attempt: impl FnMut(u32) -> Result<T, Fai
 /// Between a half and the whole of `most`.
 pub fn varied(most: Duration) -> Duration {
     use std::hash::{BuildHasher, RandomState};
-    let chance = RandomState::new().hash_one(0) % 1024;
-    most.mul_f64(0.5 + chance as f64 / 2048.0)
+    let chance = u32::from(RandomState::new().hash_one(0).to_be_bytes()[0]);
+    most / 2 + most / 512 * chance
 }
 
 /// Waits, unless a signal comes.

@@ -373,7 +373,11 @@ fn prunings() {
     // Where this version can't work.
     scene.write(
         "site.yml",
-        &pruned().replacen("backend: local\n        path: www", "backend: s3\n        bucket: www", 1),
+        &pruned().replacen(
+            "backend: local\n        path: www",
+            "backend: ssh\n        host: example.com\n        path: www",
+            1,
+        ),
     );
     let document = prune("--apply", 1);
     assert_eq!((&document["error"]["code"], &document["root"]), (&"unsupported".into(), &Value::Null));

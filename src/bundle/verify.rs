@@ -112,9 +112,8 @@ pub fn unlisted(storage: &dyn Storage, manifest: &Manifest) -> Result<Vec<Unlist
         let ours = entry.raw.as_bytes() == MANIFEST.as_bytes()
             || entry.raw.as_bytes().split(|b| *b == b'/').any(|segment| segment.starts_with(RESERVED.as_bytes()));
         let what = match entry.kind {
-            Kind::Directory | Kind::Managed => return Ok(()),
+            Kind::Directory | Kind::Managed | Kind::Marker => return Ok(()),
             Kind::File => "file",
-            Kind::Marker => return Ok(()),
             Kind::Link => "symbolic link",
             Kind::Special => "special file",
             Kind::Closed => "directory",

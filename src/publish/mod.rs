@@ -16,7 +16,7 @@ pub use site::{Foreseen, ReadState, Site, Unsettled, World};
 use crate::error::{Code, Detail, Error, Result, Warning};
 use crate::journal;
 use crate::names::STATE;
-use crate::path::BundlePath;
+use crate::path::{BundlePath, RESERVED};
 use crate::plan::{self, Action, Decision, Plan, Sight, Wanted, decide};
 use crate::state::{self, OutputRecord, State};
 use crate::storage::{Above, Guard, Storage};
@@ -87,8 +87,7 @@ impl Publication<'_> {
             // seen half-way, which has left its traces or its state by now.
             if decision.action == Action::PublishNew
                 && let Err(error) = self.plan(&decision, &read, &Unsettled::default())
-                && !self.target.disturbed(&journal)?
-                && self.target.get_small(STATE, 0)?.is_none()
+                && self.target.own_names(RESERVED)?.is_empty()
             {
                 return Err(error);
             }

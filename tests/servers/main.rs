@@ -7,4 +7,5 @@ mod servers;
 mod buckets;
 mod faults;
 mod signatures;
+mod starts;
 mod traffic;

@@ -55,6 +55,16 @@ impl Place {
         Place { prefix: format!("{}{name}/", self.prefix), ..self.clone() }
     }
 
+    /// The keys of a destination or source in a configuration, as they stand between braces; by way of this address,
+    /// the server's or a proxy's. The variables that they name must be set to `ACCESS_KEY` and `SECRET_KEY`.
+    pub(crate) fn configuration(&self, address: SocketAddr) -> String {
+        let (bucket, prefix, region) = (self.bucket, self.prefix.trim_end_matches('/'), self.server.region);
+        format!(
+            "backend: s3, endpoint: 'http://{address}', bucket: {bucket}, prefix: '{prefix}', region: {region}, \
+             path_style: true, access_key_id_env: TEST_ACCESS_KEY, secret_access_key_env: TEST_SECRET_KEY"
+        )
+    }
+
     pub(crate) fn put(&self, key: &str, bytes: &[u8]) {
         self.put_with(key, bytes, &[]);
     }
@@ -156,7 +166,7 @@ impl Place {
         answer.text()
     }
 
-    /// A signed request about a key, or the bucket, in path style; the query in order.
+    /// A signed request about a key, or the bucket, in path style.
     pub(crate) fn call(
         &self,
         method: &str,
@@ -197,7 +207,9 @@ impl Place {
         let encode = |text: &str| utf8_percent_encode(text, &PLAIN).to_string();
         let key = key.map(|key| format!("/{}{key}", self.prefix)).unwrap_or_default();
         let path = utf8_percent_encode(&format!("/{}{key}", self.bucket), &PATH).to_string();
-        let query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        let mut query: Vec<String> = query.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect();
+        // As the signature wants it.
+        query.sort();
         let mark = if query.is_empty() { "" } else { "?" };
         let target = format!("{path}{mark}{}", query.join("&"));
         let host = address.to_string();

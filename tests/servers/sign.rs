@@ -7,7 +7,7 @@ use time::macros::format_description;
 use super::http::Message;
 use super::{ACCESS_KEY, SECRET_KEY, Server};
 
-/// Signs a request whose path and query are encoded as the signature wants them, query parameters in order.
+/// Signs a request whose path and query are encoded, and the query is sorted, as the signature wants them.
 pub(crate) fn sign(request: &mut Message, server: &Server, now: OffsetDateTime) {
     let time = now.format(format_description!("[year][month][day]T[hour][minute][second]Z")).unwrap();
     let (date, region) = (&time[..8], server.region);

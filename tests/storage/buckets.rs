@@ -9,7 +9,9 @@ use distributor::storage::{S3, Storage};
 
 use crate::scene::{NEW, Scene};
 use crate::servers::{self, ACCESS_KEY, Place, SECRET_KEY};
+use crate::shared;
 use crate::sweep::{self, Tree};
+use crate::upkeep::{Act, finishes};
 
 /// The backend on `place`, as a process of its own would have it.
 pub(crate) fn s3(place: &Place) -> S3 {
@@ -115,6 +117,31 @@ fn runs_at_once_in_a_bucket_leave_the_newer_bundle_whole() {
             let tree = place.tree();
             assert_eq!(tree.len(), NEW.len() + 1, "round {round}: {:?}", tree.keys());
             assert!(sweep::is(&tree, NEW), "round {round}: {:?}", tree.keys());
+        }
+    }
+}
+
+#[test]
+fn two_owners_at_once_in_a_bucket_are_both_recorded() {
+    let mut scene = Scene::new();
+    scene.holder = Holder::this_process();
+    for server in servers::all() {
+        let place = RefCell::new(server.place("shared"));
+        let clear = || {
+            place.replace(server.place("shared"));
+            Box::new(s3(&place.borrow())) as Box<dyn Storage>
+        };
+        shared::at_once(&scene, 2, clear, || place.borrow().tree());
+    }
+}
+
+#[test]
+fn a_killed_pruning_is_finished_in_a_bucket() {
+    for server in servers::all() {
+        let (scene, place) = (Scene::new(), InBucket::of(server));
+        scene.publish("old", "d", sweep::Place::storage(&place).as_ref()).unwrap();
+        for next in [Act::Publish("new", "d"), Act::Prune("d")] {
+            finishes(&scene, &place, Act::Prune("d"), next);
         }
     }
 }

@@ -18,7 +18,7 @@ const ROUNDS: usize = 50;
 
 /// A command at a destination.
 #[derive(Clone, Copy, Debug)]
-enum Act {
+pub(crate) enum Act {
     Publish(&'static str, &'static str),
     Prune(&'static str),
     /// Of one owner.
@@ -70,7 +70,7 @@ fn forgets_nothing(before: &Tree, now: &Tree, what: &str) {
 
 /// Lets `command` die at each of its calls, and then does `next`: what is left is what both leave one after the other, or
 /// `next` alone where `command` had not come to its commit point. A dry run of `next` says beforehand what it will find.
-fn finishes(scene: &Scene, place: &dyn Place, command: Act, next: Act) {
+pub(crate) fn finishes(scene: &Scene, place: &dyn Place, command: Act, next: Act) {
     let restore = place.save();
     let before = place.tree();
     act(scene, next, place.storage().as_ref()).unwrap();

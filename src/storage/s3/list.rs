@@ -132,7 +132,7 @@ impl S3 {
     pub(super) fn walk(&self, scope: Scope, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
         let mut walk = Walk::new(scope);
         self.pages("", None, &mut |objects| {
-            for object in objects {
+            for object in &objects {
                 walk.see(object, visit)?;
             }
             Ok(walk.managed.as_ref().map_or(Next::On, |dir| Next::After(format!("{dir}{LAST}"))))
@@ -213,7 +213,7 @@ impl Walk {
         Walk { scope, waiting: Vec::new(), managed: None }
     }
 
-    fn see(&mut self, object: Object, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
+    fn see(&mut self, object: &Object, visit: &mut dyn FnMut(Entry) -> Result<()>) -> Result<()> {
         let name = object.name.as_str();
         if self.managed.as_ref().is_some_and(|dir| name.starts_with(dir.as_str())) {
             return Ok(());
@@ -278,7 +278,7 @@ mod tests {
         names.sort_unstable();
         for name in names {
             let size = u64::from(!name.ends_with('/'));
-            walk.see(Object { name: name.to_owned(), size, modified: None }, &mut visit).unwrap();
+            walk.see(&Object { name: name.to_owned(), size, modified: None }, &mut visit).unwrap();
         }
         walk.flush(None, &mut visit).unwrap();
         seen

@@ -22,7 +22,7 @@ use crate::storage::{Expected, Guard};
 /// How often a lock is written again.
 const RENEWED: Duration = Duration::from_secs(15);
 /// How old a lock is, by the server's clock, when its holder counts as gone.
-const STALE: Duration = Duration::from_secs(60);
+const STALE: Duration = Duration::from_mins(1);
 /// How old it may be, by this host's clock, for its holder to go on.
 const HELD: Duration = Duration::from_secs(45);
 /// The first pause of who waits, and the longest.

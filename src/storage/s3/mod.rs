@@ -37,6 +37,9 @@ use crate::storage::{
     Above, Commit, Entry, Expected, Guard, Job, Met, Opened, Recovery, Scope, Small, Stage, StageError, Storage,
 };
 
+/// `Cache-Control` of a new object, by its path.
+pub type CacheControl = Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>;
+
 /// A bucket, and how it is spoken to.
 pub struct Settings {
     /// The server; AWS's of the region where there is none.
@@ -50,7 +53,7 @@ pub struct Settings {
     /// The class of new objects.
     pub storage_class: Option<String>,
     /// `Cache-Control` of a new object, by its path.
-    pub cache_control: Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>,
+    pub cache_control: CacheControl,
     /// How many requests at the same time.
     pub concurrency: usize,
     /// How large outputs are sent.
@@ -72,7 +75,7 @@ pub struct Settings {
 /// What of [`Settings`] is looked at later.
 struct Kept {
     storage_class: Option<String>,
-    cache_control: Box<dyn Fn(&RelPath) -> Option<String> + Send + Sync>,
+    cache_control: CacheControl,
     concurrency: usize,
     parts: Parts,
     holder: Holder,
@@ -129,7 +132,7 @@ impl S3 {
         let http = http.map_err(|what| {
             Error::new(Code::InvalidConfig, format!("$AWS_CA_BUNDLE: {what}")).hint("give the name of a PEM file")
         })?;
-        let client = Client { http, address, keys: settings.keys, cancel: settings.cancel };
+        let client = Client { http, address, keys: settings.keys, used: Mutex::default(), cancel: settings.cancel };
         let settings = Kept {
             storage_class: settings.storage_class,
             cache_control: settings.cache_control,

@@ -10,7 +10,6 @@ use ureq::http::Method;
 use super::client::Ask;
 use super::payload::Payload;
 use super::put::REFUSED;
-use super::small::md5_of;
 use super::xml::Document;
 use super::{Held, S3};
 use crate::digest::{Fingerprint, Hasher};
@@ -37,7 +36,7 @@ impl Default for Parts {
 /// How many parts an object has at most.
 const MOST_PARTS: u64 = 10_000;
 /// How many bytes of parts are held at the same time, one part more than are on their way.
-const IN_HAND: u64 = 48 * 1024 * 1024;
+const IN_HAND: u64 = 40 * 1024 * 1024;
 /// The longest note that is read.
 const LIMIT: u64 = 1024 * 1024;
 
@@ -45,7 +44,7 @@ const LIMIT: u64 = 1024 * 1024;
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
     pub(super) begun: Begun,
-    /// The ETag of each part, in order.
+    /// The `ETag` of each part, in order.
     parts: Vec<String>,
     /// Whether an object was made of it.
     completed: bool,
@@ -193,7 +192,6 @@ impl S3 {
         let ask = Ask::new(Method::PUT, key)
             .query("partNumber", number.to_string())
             .query("uploadId", upload_id)
-            .header("content-md5", md5_of(bytes))
             .payload(Payload::Bytes(bytes));
         let answer = self.client.send(&ask)?;
         answer.header("etag").map(str::to_owned).ok_or_else(|| self.odd("no ETag for a part"))

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -74,7 +75,7 @@ impl S3 {
         self.know(|own| own.insert(name.to_owned()));
         let ask = || {
             Ask::new(Method::PUT, &key)
-                .header("content-type", if name.ends_with(".json") { "application/json" } else { "text/plain" })
+                .header("content-type", "application/json")
                 .header("cache-control", "no-store")
                 .header("content-md5", md5_of(bytes))
                 .payload(Payload::Bytes(bytes))
@@ -85,6 +86,7 @@ impl S3 {
             return Err(self.changed(name));
         }
         let conditional = match version {
+            _ if self.unconditional.load(Ordering::Relaxed) => ask(),
             Some(version) if version.0.is_empty() => ask(),
             Some(version) => ask().header("if-match", &version.0),
             None => ask().header("if-none-match", "*"),
@@ -93,7 +95,10 @@ impl S3 {
         match answer.status {
             _ if answer.is_good() => Ok(()),
             // The server knows no conditions.
-            501 => self.client.send(&ask()).map(drop),
+            501 => {
+                self.unconditional.store(true, Ordering::Relaxed);
+                self.client.send(&ask()).map(drop)
+            }
             _ => {
                 self.absent(&key, &answer.fault())?;
                 // A try whose answer was lost has written it: the next one finds its own bytes.

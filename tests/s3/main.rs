@@ -1,0 +1,13 @@
+//! The programs on servers of S3, as an operator has them: configurations, runs, reports, and what lies there then.
+// clippy.toml lets tests unwrap, but not the helpers that they share.
+#![allow(clippy::unwrap_used)]
+
+mod failures;
+mod guides;
+mod killed;
+mod runs;
+mod scene;
+#[path = "../servers/mod.rs"]
+mod servers;
+mod sources;
+mod upkeep;
