@@ -5,11 +5,13 @@
 
 mod buckets;
 mod conformance;
+mod counts;
 mod crossed;
 mod faults;
 mod large;
 mod memory;
 mod mortal;
+mod objects;
 mod races;
 mod readers;
 mod scene;
