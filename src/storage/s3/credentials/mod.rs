@@ -58,6 +58,13 @@ impl Key {
         let session_token = token.map(|token| part("session token", token)).transpose()?;
         Ok(Key { id: part("access key id", id)?, secret: part("secret access key", secret)?, session_token, expires })
     }
+
+    /// A text without what of it is in there.
+    pub(super) fn hide(&self, text: &str) -> String {
+        let parts = [Some(&self.id), Some(&self.secret), self.session_token.as_ref()].into_iter().flatten();
+        let parts = parts.map(Secret::expose).filter(|part| !part.is_empty());
+        parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
+    }
 }
 
 impl Key {
