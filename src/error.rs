@@ -309,7 +309,7 @@ impl Error {
 }
 
 /// The system's own words without Rust's `(os error N)`, in lower case.
-fn words(error: &io::Error) -> String {
+pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();

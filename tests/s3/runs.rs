@@ -92,7 +92,9 @@ fn a_prefix_ends_where_it_ends() {
     for server in servers::all() {
         let scene = Scene::on(server);
         let neighbours = ["site.html", "site-2/index.html", "site", "sitf/x", "a/site/x"];
-        neighbours.iter().for_each(|key| scene.place.put(key, b"mine"));
+        for key in neighbours {
+            scene.place.put(key, b"mine");
+        }
         // With or without the slash.
         for (day, prefix) in [(1, "site"), (2, "site/")] {
             let site = format!("id: www, {}, path_mapping: fixed", scene.s3(prefix));
@@ -151,7 +153,9 @@ fn what_other_programs_make_for_directories_is_in_nobodys_way() {
         let scene = Scene::on(server);
         scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
         let markers = ["site/", "site/report/", "site/report/data/", "site/report/other/"];
-        markers.iter().for_each(|key| scene.place.put(key, b""));
+        for key in markers {
+            scene.place.put(key, b"");
+        }
         scene.bundle("in/report", 1, JUNE);
         assert_eq!(scene.publish("", 0), ["publish_new"]);
         scene.bundle("in/report", 2, &[("index.html", "<h1>July</h1>\n")]);
