@@ -67,15 +67,6 @@ impl Key {
     }
 }
 
-impl Key {
-    /// A text without what is secret in it.
-    pub(super) fn hide(&self, text: &str) -> String {
-        let secrets = [Some(&self.id), Some(&self.secret), self.session_token.as_ref()];
-        let secrets = secrets.into_iter().flatten().map(Secret::expose).filter(|secret| !secret.is_empty());
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
-    }
-}
-
 /// Where keys come from.
 pub struct Keys(Kind);
 
