@@ -5,12 +5,14 @@
 
 mod buckets;
 mod conformance;
+mod counts;
 mod crossed;
 mod faults;
 mod fetched;
 mod large;
 mod memory;
 mod mortal;
+mod objects;
 mod races;
 mod readers;
 mod scene;

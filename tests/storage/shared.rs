@@ -32,7 +32,12 @@ pub(crate) fn truth(tree: &Tree, what: &str) -> State {
 }
 
 /// Every one of `owners` publishes its first bundle and then its second, all at once, again and again.
-pub(crate) fn at_once(scene: &Scene, owners: usize, clear: impl Fn() -> Box<dyn Storage>, look: impl Fn() -> Tree) {
+pub(crate) fn at_once(
+    scene: &Scene,
+    (owners, rounds): (usize, usize),
+    clear: impl Fn() -> Box<dyn Storage>,
+    look: impl Fn() -> Tree,
+) {
     for round in 0..rounds {
         let target = clear();
         std::thread::scope(|scope| {

@@ -1,5 +1,6 @@
 //! Requests: addressed, signed, sent, tried again, and what went wrong with them.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use hmac::Mac;
@@ -42,6 +43,8 @@ pub(super) struct Client {
     pub(super) http: Http,
     pub(super) address: Address,
     pub(super) keys: Keys,
+    /// The key that was used last.
+    pub(super) used: Mutex<Option<Arc<Key>>>,
     pub(super) cancel: Cancel,
 }
 
@@ -180,6 +183,7 @@ impl Client {
         let (mut repeated, mut renewed) = (false, false);
         retried(&self.cancel, |_| {
             let key = self.keys.get(&self.http, &self.cancel).map_err(Failed::ForGood)?;
+            self.used.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&key));
             let before = std::mem::replace(&mut repeated, true);
             let (parts, body) = self.once(ask, &key)?.into_parts();
             let (status, headers) = (parts.status.as_u16(), parts.headers);
@@ -291,8 +295,11 @@ impl Client {
     pub(super) fn refused(&self, key: &str, fault: &Fault) -> Error {
         let error = fault::error(&self.place(key), &self.address, fault);
         // Servers like to repeat what they were told.
-        let Ok(key) = self.keys.get(&self.http, &self.cancel) else { return error };
-        Error { message: key.hide(&error.message), ..error }
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*used {
+            Some(key) => Error { message: key.hide(&error.message), ..error },
+            None => error,
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::xml::Document;
 use crate::error::{Code, Error, Result};
 use crate::names::{self, LOCK, STATE};
 use crate::path::{RESERVED, RelPath};
-use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope};
+use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope, Version};
 
 /// Sorts after every name that may follow.
 const LAST: char = char::MAX;
@@ -24,6 +24,7 @@ pub(super) struct Object {
     pub(super) name: String,
     pub(super) size: u64,
     pub(super) modified: Option<OffsetDateTime>,
+    pub(super) version: Option<Version>,
 }
 
 /// Where a listing goes on.
@@ -62,6 +63,8 @@ struct Content {
     size: u64,
     #[serde(default)]
     last_modified: Option<String>,
+    #[serde(default, rename = "ETag")]
+    etag: Option<String>,
 }
 
 impl S3 {
@@ -119,7 +122,8 @@ impl S3 {
             last.clone_from(&key);
             let name = key.strip_prefix(&self.prefix).ok_or_else(|| self.odd("keys that were not asked for"))?;
             let modified = content.last_modified.and_then(|time| OffsetDateTime::parse(&time, &Rfc3339).ok());
-            objects.push(Object { name: name.to_owned(), size: content.size, modified });
+            let version = content.etag.map(Version);
+            objects.push(Object { name: name.to_owned(), size: content.size, modified, version });
         }
         Ok(objects)
     }
@@ -278,7 +282,7 @@ mod tests {
         names.sort_unstable();
         for name in names {
             let size = u64::from(!name.ends_with('/'));
-            walk.see(&Object { name: name.to_owned(), size, modified: None }, &mut visit).unwrap();
+            walk.see(&Object { name: name.to_owned(), size, modified: None, version: None }, &mut visit).unwrap();
         }
         walk.flush(None, &mut visit).unwrap();
         seen

@@ -10,8 +10,9 @@ use std::time::{Duration, Instant};
 
 use time::OffsetDateTime;
 
+use super::S3;
 use super::list::{Next, Object};
-use super::{Own, S3};
+use super::own::Names;
 use crate::error::{Code, Error, Result};
 use crate::host::{self, Holder};
 use crate::http::{pause, varied};
@@ -30,7 +31,7 @@ const PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(2
 
 /// What a listing of our names shows.
 struct Seen {
-    names: BTreeSet<String>,
+    all: Vec<Object>,
     /// The locks of others.
     live: usize,
     dead: Vec<String>,
@@ -43,11 +44,15 @@ impl S3 {
         let name = format!("{LOCK}-{}", host::random_token());
         loop {
             let written = Instant::now();
-            self.write_small(&name, holder, Expected::Any)?;
-            match self.see(&name, &self.settings.holder) {
-                Ok(seen) if seen.live == 0 => return self.keep(name, holder, seen, written),
+            let seen =
+                self.write_small(&name, holder, Expected::Any).and_then(|()| self.see(&name, &self.settings.holder));
+            match seen {
+                Ok(seen) if seen.live == 0 => {
+                    return self.keep(&name, holder, seen, written).inspect_err(|_| drop(self.delete_small(&name)));
+                }
                 Ok(_) => self.delete_small(&name)?,
                 Err(error) => {
+                    // Whatever the server answered, it may be there.
                     let _ = self.delete_small(&name);
                     return Err(error);
                 }
@@ -65,25 +70,24 @@ impl S3 {
         }
     }
 
-    fn keep(&self, name: String, holder: &[u8], seen: Seen, written: Instant) -> Result<Box<dyn Guard>> {
+    fn keep(&self, name: &str, holder: &[u8], seen: Seen, written: Instant) -> Result<Box<dyn Guard>> {
         for dead in &seen.dead {
             self.delete_small(dead)?;
         }
-        self.write_small(LOCK, holder, Expected::Any).inspect_err(|_| drop(self.delete_small(&name)))?;
-        let mut names = seen.names;
-        names.retain(|name| !seen.dead.contains(name));
-        names.insert(LOCK.to_owned());
-        *self.own.lock().unwrap_or_else(PoisonError::into_inner) = Own::Known(names);
-        let renewal =
-            Arc::new(Renewal { last: Mutex::new(Some(written)), over: Mutex::new(false), wake: Condvar::new() });
+        self.write_small(LOCK, holder, Expected::Any)?;
+        let there = seen.all.into_iter().filter(|object| !seen.dead.contains(&object.name));
+        self.own_is(Names::of(there.map(|object| (object.name, object.version)).chain([(LOCK.to_owned(), None)])));
+        let (last, over) = (Mutex::new(Some(written)), Mutex::new(false));
+        let renewal = Arc::new(Renewal { last, over, wake: Condvar::new() });
         let thread = {
-            let (renewal, place, name, holder) = (Arc::clone(&renewal), self.clone(), name.clone(), holder.to_vec());
+            let (renewal, place, name, holder) = (Arc::clone(&renewal), self.clone(), name.to_owned(), holder.to_vec());
             std::thread::Builder::new().spawn(move || renewal.run(&place, &name, &holder))
         };
-        let thread =
-            thread.map_err(|error| Error::new(Code::StorageError, format!("no thread to keep a lock: {error}")));
-        let thread = thread.inspect_err(|_| drop(self.delete_small(&name)))?;
-        Ok(Box::new(Held { place: self.clone(), name, renewal, thread: Some(thread) }))
+        let thread = thread.map_err(|error| {
+            self.own_is_unknown();
+            Error::new(Code::StorageError, format!("no thread to keep a lock: {error}"))
+        })?;
+        Ok(Box::new(Held { place: self.clone(), name: name.to_owned(), renewal, thread: Some(thread) }))
     }
 
     /// Looks at our names. `mine` is not counted.
@@ -102,7 +106,7 @@ impl S3 {
                 live += 1;
             }
         }
-        Ok(Seen { names: all.into_iter().map(|object| object.name).collect(), live, dead })
+        Ok(Seen { all, live, dead })
     }
 
     /// Whether the holder of a lock is gone: it has not renewed it by the server's clock, or was a process of this host.
@@ -167,12 +171,13 @@ struct Held {
 }
 
 impl Held {
-    fn stop(&mut self) {
+    /// Says what still has to be removed.
+    fn stop(&mut self) -> BTreeSet<String> {
         self.renewal.end();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
-        *self.place.own.lock().unwrap_or_else(PoisonError::into_inner) = Own::Unknown;
+        self.place.own_is_unknown()
     }
 }
 
@@ -186,12 +191,14 @@ impl Guard for Held {
     }
 
     fn release(mut self: Box<Self>, mark: bool) -> Result<()> {
-        self.stop();
-        // Where it was lost the mark is somebody else's.
-        if !mark && self.renewal.is_fresh() {
-            self.place.delete_small(LOCK)?;
+        let mut goes = self.stop();
+        if !mark {
+            goes.insert(LOCK.to_owned());
         }
-        self.place.delete_small(&self.name)
+        // Where it was lost all that is somebody else's.
+        let gone = if self.renewal.is_fresh() { self.place.delete_smalls(&goes) } else { Ok(()) };
+        // Last of all: as long as it is there nobody else is at work here.
+        self.place.delete_small(&self.name).and(gone)
     }
 }
 

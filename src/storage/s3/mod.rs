@@ -7,6 +7,7 @@ mod fault;
 mod list;
 mod lock;
 mod multipart;
+mod own;
 mod payload;
 mod put;
 mod read;
@@ -14,7 +15,7 @@ mod remove;
 mod small;
 mod xml;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -27,6 +28,7 @@ pub use credentials::{Key, Keys};
 pub use multipart::Parts;
 
 use self::client::{Address, Client};
+use self::own::Own;
 use crate::digest::Fingerprint;
 use crate::error::{Code, Error, Result};
 use crate::host::{Cancel, Holder};
@@ -81,14 +83,6 @@ struct Kept {
     holder: Holder,
 }
 
-/// The names of ours at the place.
-enum Own {
-    /// Nobody keeps others from changing them.
-    Unknown,
-    /// The lock is held: they are these.
-    Known(BTreeSet<String>),
-}
-
 /// What was done for a job before the commit point.
 #[derive(Clone)]
 enum Held {
@@ -106,6 +100,8 @@ pub struct S3 {
     /// The place, with `/` at its end unless it is the bucket.
     prefix: String,
     own: Arc<Mutex<Own>>,
+    /// The state as it was read last without the lock.
+    glimpsed: Arc<Mutex<Option<Small>>>,
     held: Arc<Mutex<BTreeMap<(String, usize), Held>>>,
     /// Held by who adds to the note of the uploads of a stage.
     noting: Arc<Mutex<()>>,
@@ -132,7 +128,7 @@ impl S3 {
         let http = http.map_err(|what| {
             Error::new(Code::InvalidConfig, format!("$AWS_CA_BUNDLE: {what}")).hint("give the name of a PEM file")
         })?;
-        let client = Client { http, address, keys: settings.keys, cancel: settings.cancel };
+        let client = Client { http, address, keys: settings.keys, used: Mutex::default(), cancel: settings.cancel };
         let settings = Kept {
             storage_class: settings.storage_class,
             cache_control: settings.cache_control,
@@ -145,7 +141,8 @@ impl S3 {
             client: Arc::new(client),
             settings: Arc::new(settings),
             prefix,
-            own: Arc::new(Mutex::new(Own::Unknown)),
+            own: Arc::default(),
+            glimpsed: Arc::default(),
             held: Arc::default(),
             noting: Arc::default(),
             unconditional: Arc::default(),
@@ -154,8 +151,7 @@ impl S3 {
 
     /// Another place of the same bucket.
     fn with_prefix(&self, prefix: String) -> S3 {
-        let own = Arc::new(Mutex::new(Own::Unknown));
-        S3 { prefix, own, held: Arc::default(), ..self.clone() }
+        S3 { prefix, own: Arc::default(), glimpsed: Arc::default(), held: Arc::default(), ..self.clone() }
     }
 }
 

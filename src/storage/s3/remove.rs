@@ -1,5 +1,7 @@
 //! Removing: many objects a request where their names allow it.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 use ureq::http::Method;
 
@@ -64,18 +66,29 @@ impl S3 {
         // No key is anything but UTF-8: what is not, is not there.
         let there: Vec<(usize, &str)> =
             keys.iter().enumerate().filter_map(|(at, key)| Some((at, key.as_deref()?))).collect();
-        // No XML names some keys, and no URL others. A single one needs no XML.
-        let (batch, single): (Vec<_>, Vec<_>) =
-            there.iter().partition(|(_, key)| is_text(key) && (there.len() > 1 || is_nowhere(key)));
         let mut results: Vec<Result<()>> = paths.iter().map(|_| Ok(())).collect();
-        let one = |(at, key): &(usize, &str)| vec![(*at, self.delete(key))];
-        let batches: Vec<&[(usize, &str)]> = batch.chunks(MOST_KEYS).collect();
-        let done = pool::map(self.settings.concurrency, &batches, |keys| self.delete_batch(keys));
-        let alone = pool::map(self.settings.concurrency, &single, one);
-        for (at, result) in done.into_iter().chain(alone).flatten() {
+        for (at, result) in self.delete_keys(&there) {
             results[at] = result;
         }
         results
+    }
+
+    /// Removes small objects, in one request if it can be, and in no order.
+    pub(super) fn delete_smalls(&self, names: &BTreeSet<String>) -> Result<()> {
+        let keys: Vec<String> = names.iter().map(|name| self.key(name)).collect();
+        let keys: Vec<(usize, &str)> = keys.iter().map(String::as_str).enumerate().collect();
+        self.delete_keys(&keys).into_iter().try_for_each(|(_, result)| result)
+    }
+
+    fn delete_keys(&self, there: &[(usize, &str)]) -> Vec<(usize, Result<()>)> {
+        // No XML names some keys, and no URL others. A single one needs no XML.
+        let (batch, single): (Vec<_>, Vec<_>) =
+            there.iter().partition(|(_, key)| is_text(key) && (there.len() > 1 || is_nowhere(key)));
+        let one = |(at, key): &(usize, &str)| vec![(*at, self.delete(key))];
+        let batches: Vec<&[(usize, &str)]> = batch.chunks(MOST_KEYS).collect();
+        let mut done = pool::map(self.settings.concurrency, &batches, |keys| self.delete_batch(keys));
+        done.extend(pool::map(self.settings.concurrency, &single, one));
+        done.into_iter().flatten().collect()
     }
 
     fn delete_batch(&self, keys: &[(usize, &str)]) -> Vec<(usize, Result<()>)> {

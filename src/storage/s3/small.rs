@@ -1,21 +1,18 @@
 //! Small objects at the root of a place: states, journals, locks.
 
-use std::collections::BTreeSet;
-use std::sync::PoisonError;
+use std::sync::atomic::Ordering;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
+use super::S3;
 use super::client::Ask;
 use super::fault::Fault;
-use super::list::Next;
 use super::payload::Payload;
 use super::put::REFUSED;
-use super::{Own, S3};
 use crate::error::{Code, Error, Result};
-use crate::names::{self, STATE};
-use crate::path::RESERVED;
+use crate::names::STATE;
 use crate::storage::{Expected, Small, Version};
 
 impl S3 {
@@ -25,8 +22,11 @@ impl S3 {
 
     pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
         let key = self.key(name);
-        if self.known().is_some_and(|names| !names.contains(name)) {
+        if self.is_absent(name) {
             return Ok(None);
+        }
+        if let Some(small) = self.still(name, limit) {
+            return Ok(Some(small));
         }
         let mut answer = self.client.send(&Ask::new(Method::GET, &key).or(&[404]))?;
         if answer.status == 404 {
@@ -36,7 +36,11 @@ impl S3 {
         let length = answer.header("content-length").and_then(|length| length.parse::<u64>().ok());
         if length.is_none_or(|length| length <= limit) {
             match answer.bytes(limit.max(1)) {
-                Ok(bytes) => return Ok(Some(Small { bytes, version: Version(etag) })),
+                Ok(bytes) => {
+                    let small = Small { bytes, version: Version(etag) };
+                    self.glimpse(name, &small);
+                    return Ok(Some(small));
+                }
                 Err(ureq::Error::BodyExceedsLimit(_)) => {}
                 // It was cut short on the way: as often as any request is tried.
                 Err(_) => return self.read_again(&key, limit),
@@ -69,9 +73,8 @@ impl S3 {
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
-        let known = self.known().is_some();
         // From here on it may be there, whatever the server answers, if it does.
-        self.know(|own| own.insert(name.to_owned()));
+        self.comes(name);
         let ask = || {
             Ask::new(Method::PUT, &key)
                 .header("content-type", "application/json")
@@ -81,10 +84,11 @@ impl S3 {
         };
         let Expected::Version(version) = expected else { return self.client.send(&ask()).map(drop) };
         // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
-        if !known && self.version(&key)?.as_ref() != version {
+        if !self.is_known() && self.version(&key)?.as_ref() != version {
             return Err(self.changed(name));
         }
         let conditional = match version {
+            _ if self.unconditional.load(Ordering::Relaxed) => ask(),
             Some(version) if version.0.is_empty() => ask(),
             Some(version) => ask().header("if-match", &version.0),
             None => ask().header("if-none-match", "*"),
@@ -93,7 +97,10 @@ impl S3 {
         match answer.status {
             _ if answer.is_good() => Ok(()),
             // The server knows no conditions.
-            501 => self.client.send(&ask()).map(drop),
+            501 => {
+                self.unconditional.store(true, Ordering::Relaxed);
+                self.client.send(&ask()).map(drop)
+            }
             _ => {
                 self.absent(&key, &answer.fault())?;
                 // A try whose answer was lost has written it: the next one finds its own bytes.
@@ -124,38 +131,11 @@ impl S3 {
     }
 
     pub(super) fn delete_small(&self, name: &str) -> Result<()> {
-        self.delete(&self.key(name))?;
-        self.know(|own| own.remove(name));
+        if !self.may_leave(name) {
+            self.delete(&self.key(name))?;
+            self.is_gone(name);
+        }
         Ok(())
-    }
-
-    /// The names of ours, where they are known because the lock is held.
-    fn known(&self) -> Option<BTreeSet<String>> {
-        match &*self.own.lock().unwrap_or_else(PoisonError::into_inner) {
-            Own::Known(names) => Some(names.clone()),
-            Own::Unknown => None,
-        }
-    }
-
-    /// Notes a change among the names of ours, as long as they are known because the lock is held.
-    fn know(&self, change: impl FnOnce(&mut BTreeSet<String>) -> bool) {
-        if let Own::Known(names) = &mut *self.own.lock().unwrap_or_else(PoisonError::into_inner) {
-            change(names);
-        }
-    }
-
-    pub(super) fn list_own(&self, prefix: &str) -> Result<Vec<String>> {
-        let names = self.known().map_or_else(|| self.ask_own(), Ok)?;
-        Ok(names.into_iter().filter(|name| name.starts_with(prefix)).collect())
-    }
-
-    fn ask_own(&self) -> Result<BTreeSet<String>> {
-        let mut found = BTreeSet::new();
-        self.pages(RESERVED, None, &mut |objects| {
-            found.extend(objects.into_iter().map(|object| object.name).filter(|name| names::is_own(name.as_bytes())));
-            Ok(Next::On)
-        })?;
-        Ok(found)
     }
 
     /// The states in the directories above, as far as they can be read.

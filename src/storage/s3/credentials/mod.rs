@@ -58,14 +58,12 @@ impl Key {
         let session_token = token.map(|token| part("session token", token)).transpose()?;
         Ok(Key { id: part("access key id", id)?, secret: part("secret access key", secret)?, session_token, expires })
     }
-}
 
-impl Key {
-    /// A text without what is secret in it.
+    /// A text without what of it is in there.
     pub(super) fn hide(&self, text: &str) -> String {
-        let secrets = [Some(&self.id), Some(&self.secret), self.session_token.as_ref()];
-        let secrets = secrets.into_iter().flatten().map(Secret::expose).filter(|secret| !secret.is_empty());
-        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "…"))
+        let parts = [Some(&self.id), Some(&self.secret), self.session_token.as_ref()].into_iter().flatten();
+        let parts = parts.map(Secret::expose).filter(|part| !part.is_empty());
+        parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
     }
 }
 
