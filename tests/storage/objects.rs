@@ -198,7 +198,7 @@ fn headers_arrive() {
         let line = Line::with(server.place("headers"), |settings| {
             settings.storage_class = Some("STANDARD".to_owned());
             settings.cache_control = Box::new(|path| {
-                path.as_str().strip_suffix(".css").map(|_| || "max-age=31536000, immutable".to_owned())
+                path.as_str().strip_suffix(".css").map(|_| "max-age=31536000, immutable".to_owned())
             });
         });
         let large = bytes(2 * 1024 * 1024);
