@@ -293,11 +293,11 @@ impl Error {
         self
     }
 
-    /// A failed input or output call on `what`, a path or a place: the code follows from the system's error.
+    /// A failed input or output call on `what`, a path or a place: the code follows from the system's error. An error of
+    /// ours in it, as the body of a file on a server gives it, keeps its code and its cure.
     pub fn io(what: impl fmt::Display, error: &io::Error) -> Error {
-        // A reader of ours had an error of ours, which says where.
-        if let Some(error) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
-            return error.clone();
+        if let Some(own) = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>()) {
+            return Error { hint: own.hint.clone(), ..Error::new(own.code, format!("{what}: {}", own.message)) };
         }
         let (code, hint) = classify(error);
         let error = Error::new(code, format!("{what}: {}", words(error)));
@@ -309,7 +309,7 @@ impl Error {
 }
 
 /// The system's own words without Rust's `(os error N)`, in lower case.
-fn words(error: &io::Error) -> String {
+pub(crate) fn words(error: &io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     let mut chars = text.chars();
@@ -364,6 +364,14 @@ mod tests {
         ] {
             assert_eq!(Error::io("x", &io::Error::from_raw_os_error(errno)).code, code, "errno {errno}");
         }
+    }
+
+    #[test]
+    fn an_error_of_ours_keeps_its_code_and_cure_on_its_way_through_a_reader() {
+        let own = Error::new(Code::SourceChanged, "s3://b/x: it changed while it was read").hint("run again");
+        let told = Error::io("x", &io::Error::other(own));
+        assert_eq!((told.code, told.hint.as_deref()), (Code::SourceChanged, Some("run again")));
+        assert_eq!(told.message, "x: s3://b/x: it changed while it was read");
     }
 
     #[test]

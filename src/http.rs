@@ -10,7 +10,7 @@ use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::typestate::AgentScope;
 use ureq::{Agent, AsSendBody, Body};
 
-use crate::error::{Code, Error};
+use crate::error::{self, Code, Error};
 use crate::host::Cancel;
 
 /// How many times a request is tried at most.
@@ -105,14 +105,14 @@ impl Failed {
         let says = |code, what: &dyn std::fmt::Display| Error::new(code, format!("{place}: {what}"));
         match error {
             ureq::Error::Timeout(_) => Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None),
-            ureq::Error::HostNotFound => Failed::ForNow(says(Code::Unreachable, &"there is no such host"), None),
+            ureq::Error::HostNotFound => Failed::ForNow(away(&says, &"there is no such host"), None),
             ureq::Error::Io(io) if is_certificate(io) => Failed::ForGood(untrusted(&says, io)),
             ureq::Error::Io(io) if io.kind() == std::io::ErrorKind::TimedOut => {
                 Failed::ForNow(says(Code::Timeout, &"the server does not answer in time"), None)
             }
-            ureq::Error::Io(io) => Failed::ForNow(says(Code::Unreachable, io), None),
+            ureq::Error::Io(io) => Failed::ForNow(away(&says, &error::words(io)), None),
             ureq::Error::ConnectionFailed | ureq::Error::Protocol(_) | ureq::Error::BodyStalled => {
-                Failed::ForNow(says(Code::Unreachable, error), None)
+                Failed::ForNow(away(&says, error), None)
             }
             ureq::Error::Rustls(_) | ureq::Error::Tls(_) => Failed::ForGood(untrusted(&says, error)),
             other => Failed::ForGood(says(Code::Unreachable, other)),
@@ -124,8 +124,16 @@ fn is_certificate(error: &std::io::Error) -> bool {
     error.kind() == std::io::ErrorKind::InvalidData
 }
 
+fn away(says: &dyn Fn(Code, &dyn std::fmt::Display) -> Error, what: &dyn std::fmt::Display) -> Error {
+    says(Code::Unreachable, what).hint("check the address and the network, then run again")
+}
+
 fn untrusted(says: &dyn Fn(Code, &dyn std::fmt::Display) -> Error, what: &dyn std::fmt::Display) -> Error {
-    says(Code::Unreachable, what)
+    let what = what.to_string();
+    if what.contains("InvalidContentType") {
+        return says(Code::Unreachable, &"it does not answer in TLS").hint("is it http, not https, that it speaks?");
+    }
+    says(Code::Unreachable, &what)
         .hint("where the server's certificate is of an authority of your own, name its file in AWS_CA_BUNDLE")
 }
 

@@ -72,7 +72,7 @@ const ROOMS: &[Room] = &[
         &[Clock, Files],
     ),
     ("bundle", &["digest", "entry", "error", "host", "id", "json", "path", "pool", "storage", "timestamp"], &[]),
-    ("source", &["bundle", "entry", "error", "host", "path", "storage", "timestamp"], &[]),
+    ("source", &["bundle", "entry", "error", "host", "path", "pool", "storage", "timestamp"], &[Files]),
     ("state", &["bundle", "digest", "config", "error", "id", "json", "path", "timestamp"], &[]),
     ("transform", &["bundle", "config", "digest", "error", "path", "state", "timestamp"], &[]),
     (
@@ -104,6 +104,7 @@ const ROOMS: &[Room] = &[
             "path",
             "plan",
             "pool",
+            "source",
             "state",
             "storage",
             "timestamp",

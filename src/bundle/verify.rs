@@ -63,13 +63,40 @@ pub(crate) fn finding(path: &RelPath, error: Error) -> Detail {
     Detail::new(code, message, Some(path.to_string()))
 }
 
-fn pass_file(storage: &dyn Storage, file: &FileEntry, each: impl FnMut(&[u8]) -> std::io::Result<()>) -> Result<()> {
+/// Passes the bytes of a listed file to `each` while they are checked.
+pub(crate) fn pass_file(
+    storage: &dyn Storage,
+    file: &FileEntry,
+    each: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<()> {
     let mut opened = storage.read(&file.path)?;
     if opened.size != file.size {
         return Err(size_mismatch(&file.path, file.size, opened.size));
     }
     let got = pass(&mut opened.body, file.size, each).map_err(|error| Error::io(&file.path, &error))?;
     mismatch(&file.path, &file.fingerprint(), &got)
+}
+
+/// The error of a bundle with these findings; `None` where there are none.
+pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
+    if details.is_empty() {
+        return None;
+    }
+    if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
+        let hint = "save it as UTF-8, make it smaller, or leave it out of the transform's match";
+        return Some(Error::of(Code::InvalidMarkdown, details).hint(hint));
+    }
+    let any = |codes: &[Code]| details.iter().any(|detail| codes.contains(&detail.code));
+    let hint = if any(&[Code::PermissionDenied]) {
+        "check the owner and mode of the bundle's files"
+    } else if any(&[Code::SourceChanged]) {
+        "run again when the producer has finished"
+    } else if any(&[Code::MissingFile, Code::SizeMismatch, Code::DigestMismatch, Code::NotARegularFile]) {
+        "make the bundle and its manifest anew, together"
+    } else {
+        "run again when the source can be read"
+    };
+    Some(Error::of(Code::InvalidBundle, details).hint(hint))
 }
 
 /// What the manifest alone is worth a warning for: names that fold together, a `created` in the future.

@@ -37,6 +37,14 @@ pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error
     }
 }
 
+/// How many files of a remote source are read at the same time; `None` for a source that is read where it lies.
+pub(super) fn reads(source: &Source) -> Option<usize> {
+    match source {
+        Source::Local(_) | Source::HttpUpload(_) | Source::Ssh(_) => None,
+        Source::S3(place) => Some(place.concurrency),
+    }
+}
+
 /// Opens places, with what they need beside the configuration.
 pub(super) struct Opener<'a> {
     host: &'a Host,

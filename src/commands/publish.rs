@@ -1,11 +1,12 @@
 //! One pipeline of a run: its bundles to its destinations.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::details_of;
-use super::open::Opener;
+use super::open::{Opener, reads};
 use crate::bundle::{self, Manifest};
 use crate::config::{Destination, PathMapping, Pipeline};
 use crate::error::{Code, Error, Result, Warning};
@@ -13,9 +14,9 @@ use crate::host::Host;
 use crate::path::BundlePath;
 use crate::plan::{Action, Wanted};
 use crate::pool;
-use crate::publish::{Publication, World, invalid_bundle};
+use crate::publish::{Publication, World};
 use crate::report::{DestinationRecord, Failure, PipelineRecord, Reporter};
-use crate::source::{Found, discover, newest};
+use crate::source::{Checked, Files, Found, Staging, discover, newest};
 use crate::storage::Storage;
 
 /// The most destinations that are published to at the same time.
@@ -36,8 +37,8 @@ impl<'a> Target<'a> {
 /// A bundle of the source, with what is known of it once for all destinations.
 struct Bundle<'a> {
     found: &'a Found,
-    /// What its files are, checked once, when the first destination wants to know.
-    verified: OnceLock<std::result::Result<(), Vec<crate::error::Detail>>>,
+    /// What is known of its files once a destination has wanted them.
+    checked: Checked,
     noted: OnceLock<()>,
 }
 
@@ -46,19 +47,23 @@ struct Run<'a> {
     reporter: &'a Reporter<'a>,
     pipeline: &'a Pipeline,
     root: &'a dyn Storage,
+    /// Where bundles of a remote source are fetched to.
+    staging: Option<Staging>,
     world: &'a World<'a>,
-    mode: Mode,
+    mode: Mode<'a>,
 }
 
 /// What a run is told to do.
 #[derive(Clone, Copy)]
-pub(super) struct Mode {
+pub(super) struct Mode<'a> {
     /// Only look.
     pub(super) dry_run: bool,
     /// Remove what stands against it.
     pub(super) force: bool,
     /// Publish the same again.
     pub(super) republish: bool,
+    /// Where remote bundles are staged, as the configuration says.
+    pub(super) staging: Option<&'a Path>,
 }
 
 /// Publishes what the source of `pipeline` holds to `targets`.
@@ -68,7 +73,7 @@ pub(super) fn pipeline(
     pipeline: &Pipeline,
     targets: &[Target<'_>],
     world: &World<'_>,
-    mode: Mode,
+    mode: Mode<'_>,
 ) -> PipelineRecord {
     let mut record =
         PipelineRecord { pipeline_id: pipeline.id.clone(), bundle_count: 0, error: None, destinations: Vec::new() };
@@ -81,7 +86,8 @@ pub(super) fn pipeline(
         Ok((discovery, root)) => {
             record.bundle_count = discovery.bundles.len();
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
-            let run = Run { host, reporter, pipeline, root: root.as_ref(), world, mode };
+            let staging = reads(&pipeline.source).map(|many| Staging::new(mode.staging, many));
+            let run = Run { host, reporter, pipeline, root: root.as_ref(), staging, world, mode };
             record.destinations = run.all(&discovery.bundles, targets);
         }
     }
@@ -90,8 +96,8 @@ pub(super) fn pipeline(
 
 impl Run<'_> {
     fn all(&self, found: &[Found], targets: &[Target<'_>]) -> Vec<DestinationRecord> {
-        let bundles: Vec<Bundle<'_>> =
-            found.iter().map(|found| Bundle { found, verified: OnceLock::new(), noted: OnceLock::new() }).collect();
+        let bundle = |found| Bundle { found, checked: Checked::new(targets.len()), noted: OnceLock::new() };
+        let bundles: Vec<Bundle<'_>> = found.iter().map(bundle).collect();
         // Destinations of one place take turns: they are one item of the pool's work.
         let mut places: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, target) in targets.iter().enumerate() {
@@ -118,8 +124,12 @@ impl Run<'_> {
         let key = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok().map(|(path, _)| path.clone());
         let chosen = if fixed { self.choose(bundles, target) } else { None };
         let wanted = |bundle: &Bundle<'_>| !fixed || key(bundle).is_none() || key(bundle) == chosen;
-        let numbered = bundles.iter().enumerate().filter(|(_, bundle)| wanted(bundle));
-        numbered.map(|(number, bundle)| ((number, at), self.record(bundle, target))).collect()
+        let each = |(number, bundle): (usize, &Bundle<'_>)| {
+            let record = wanted(bundle).then(|| ((number, at), self.record(bundle, target)));
+            bundle.checked.leave();
+            record
+        };
+        bundles.iter().enumerate().filter_map(each).collect()
     }
 
     /// The bundle of a fixed destination.
@@ -158,6 +168,7 @@ impl Run<'_> {
         let fixed = target.destination.path_mapping == PathMapping::Fixed;
         let at = if fixed { BundlePath::ROOT } else { path.clone() };
         let (source, there) = (self.root.at(path), place.at(&at));
+        let files = Files::new(source.as_ref(), manifest, &bundle.checked, self.staging.as_ref(), &self.host.cancel);
         let publication = Publication {
             wanted: Wanted {
                 pipeline_id: &self.pipeline.id,
@@ -167,7 +178,7 @@ impl Run<'_> {
                 force: self.mode.force,
                 republish: self.mode.republish,
             },
-            source: source.as_ref(),
+            source: &files,
             at: &at,
             target: there.as_ref(),
             world: self.world,
@@ -182,7 +193,7 @@ impl Run<'_> {
         if self.mode.dry_run
             && let Some(plan) = &mut published.plan
         {
-            self.verified(bundle, source.as_ref(), manifest)?;
+            files.verify()?;
             publication.preview(plan)?;
             if fixed && publication.wanted.replaces_all(published.decision.action) {
                 self.fixed_replace(target, there.as_ref());
@@ -207,20 +218,6 @@ impl Run<'_> {
                 self.reporter.warn(warning.pipeline(&self.pipeline.id).bundle(&bundle.found.shown));
             }
         });
-    }
-
-    /// Checks the bundle's files once for all destinations, so that a dry run tells the truth.
-    fn verified(&self, bundle: &Bundle<'_>, source: &dyn Storage, manifest: &Manifest) -> Result<()> {
-        let verified = bundle.verified.get_or_init(|| match bundle::verify(source, manifest, &self.host.cancel) {
-            Ok(details) if details.is_empty() => Ok(()),
-            Ok(details) => Err(details),
-            Err(_) => Err(Vec::new()),
-        });
-        self.host.cancel.check()?;
-        match verified {
-            Ok(()) => Ok(()),
-            Err(details) => invalid_bundle(details.clone()).map_or(Ok(()), Err),
-        }
     }
 
     fn fixed_replace(&self, target: &Target<'_>, there: &dyn Storage) {

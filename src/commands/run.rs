@@ -20,6 +20,7 @@ pub fn main(host: &Host) -> u8 {
         let mode = mode(parsed)?;
         let dry_run = mode.dry_run;
         let config = open::config(host, parsed, reporter)?;
+        let mode = Mode { staging: config.staging_directory.as_deref(), ..mode };
         let selected = select(&config, parsed)?;
         let ids: Vec<&str> = selected.iter().map(|(pipeline, _)| pipeline.id.as_str()).collect();
         let opener = open::Opener::new(host, &config, &ids, reporter)?;
@@ -54,12 +55,12 @@ pub fn main(host: &Host) -> u8 {
     })
 }
 
-fn mode(parsed: &Parsed) -> Result<Mode> {
+fn mode(parsed: &Parsed) -> Result<Mode<'static>> {
     let dry_run = parsed.has(&DRY_RUN);
     if parsed.has(&DETAILED_EXITCODE) && !dry_run {
         return Err(usage(&RUN, "--detailed-exitcode goes with --dry-run".to_owned()));
     }
-    Ok(Mode { dry_run, force: parsed.has(&FORCE), republish: parsed.has(&REPUBLISH) })
+    Ok(Mode { dry_run, force: parsed.has(&FORCE), republish: parsed.has(&REPUBLISH), staging: None })
 }
 
 /// The pipelines and destinations that the command line asks for, in the order of the configuration.

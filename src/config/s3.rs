@@ -30,6 +30,15 @@ pub(super) fn place(table: &Table, cx: &mut Context) -> Option<S3Place> {
     let prefix = table.get("prefix").map_or(Some(String::new()), |at| at.parsed(cx, prefix));
     let region = table.get("region").map_or(Some("us-east-1".to_owned()), |at| at.parsed(cx, word));
     let path_style = table.get("path_style").map_or(Some(false), |at| at.bool(cx));
+    if let (Some(at), Some(Some(url)), Some(false)) = (table.get("endpoint"), &endpoint, path_style)
+        && is_address(url)
+    {
+        cx.report.add_with(
+            &at.spot,
+            "is an IP address, which no bucket's name can stand before",
+            "set path_style: true",
+        );
+    }
     let credentials = credentials(table, cx);
     let storage_class = optional(table.get("storage_class"), |at| at.parsed(cx, word));
     let cache_control = table.get("cache_control").map_or(Some(Vec::new()), |at| cache_control(&at, cx));
@@ -55,6 +64,12 @@ fn endpoint(text: &str) -> Result<String, String> {
     // Not repeated: a URL may carry a password.
     let url = scalar::url(text).map_err(|why| format!("is not the URL of a server: {why}"))?;
     Ok(url.trim_end_matches('/').to_owned())
+}
+
+/// Whether the server is named by its IP address.
+fn is_address(url: &str) -> bool {
+    let url = url::Url::parse(url).ok();
+    url.is_some_and(|url| matches!(url.host(), Some(url::Host::Ipv4(_) | url::Host::Ipv6(_))))
 }
 
 fn bucket(text: &str) -> Result<String, String> {

@@ -1,7 +1,7 @@
 //! Outputs that are made, and the source files that they are made of.
 
-use super::{Publication, invalid_bundle};
-use crate::bundle::{finding, read_file, verify_files};
+use super::Publication;
+use crate::bundle::{finding, invalid_bundle, read_file, verify_files};
 use crate::digest::Fingerprint;
 use crate::error::Result;
 use crate::host::Cancel;
@@ -35,16 +35,18 @@ impl Publication<'_> {
 
     /// One for each output of `plan`, in its order; copies need none.
     pub(super) fn makings<'a>(&'a self, plan: &'a Plan, pages: &'a Pages<'a>) -> Vec<Making<'a>> {
-        let making = |output| Making { pages, output, source: self.source, cancel: self.world.cancel };
+        let source = self.source.place();
+        let making = |output| Making { pages, output, source, cancel: self.world.cancel };
         plan.outputs.iter().map(|planned| making(&planned.output)).collect()
     }
 
     /// The jobs that stage the outputs. Before they are `made` nobody knows what the generated ones are.
     pub(super) fn jobs<'a>(&'a self, makings: &'a [Making<'a>], made: bool) -> Vec<Job<'a>> {
+        let source = self.source.place();
         let job = |making: &'a Making<'a>| {
             let output = making.output;
             let (body, known) = match output.kind {
-                OutputKind::Source => (Body::File(self.source, &output.source_path), true),
+                OutputKind::Source => (Body::File(source, &output.source_path), true),
                 OutputKind::Generated => (Body::Made(making), made),
             };
             Job { path: &output.path, expected: known.then_some(output.content), body }
@@ -83,6 +85,6 @@ impl Publication<'_> {
     pub(super) fn check_unused(&self, plan: &Plan) -> Result<()> {
         let outputs: Vec<&Output> = plan.outputs.iter().map(|planned| &planned.output).collect();
         let files = unused(self.wanted.manifest, &outputs);
-        invalid_bundle(verify_files(self.source, &files, self.world.cancel)?).map_or(Ok(()), Err)
+        invalid_bundle(verify_files(self.source.place(), &files, self.world.cancel)?).map_or(Ok(()), Err)
     }
 }

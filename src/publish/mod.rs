@@ -13,11 +13,12 @@ mod site;
 pub use delete::Deletes;
 pub use site::{Foreseen, ReadState, Site, Unsettled, World};
 
-use crate::error::{Code, Detail, Error, Result, Warning};
+use crate::error::{Code, Error, Result, Warning};
 use crate::journal;
 use crate::names::STATE;
 use crate::path::{BundlePath, RESERVED};
 use crate::plan::{self, Action, Decision, Plan, Sight, Wanted, decide};
+use crate::source::Files;
 use crate::state::{self, OutputRecord, State};
 use crate::storage::{Above, Guard, Storage};
 use crate::transform;
@@ -26,8 +27,8 @@ use crate::transform;
 pub struct Publication<'a> {
     /// Whose it is and under which policies.
     pub wanted: Wanted<'a>,
-    /// The bundle's directory.
-    pub source: &'a dyn Storage,
+    /// The bundle's files.
+    pub source: &'a Files<'a>,
     /// The destination's bundle path, below its root.
     pub at: &'a BundlePath,
     /// The same as a place.
@@ -85,11 +86,13 @@ impl Publication<'_> {
             }
             // Not even a lock file goes into a directory that is somebody else's; it is, unless another publication was
             // seen half-way, which has left its traces or its state by now.
-            if decision.action == Action::PublishNew
-                && let Err(error) = self.plan(&decision, &read, &Unsettled::default())
-                && self.target.own_names(RESERVED)?.is_empty()
-            {
-                return Err(error);
+            let new = decision.action == Action::PublishNew;
+            let plan = || self.plan(&decision, &read, &Unsettled::default()).map(drop);
+            match (new || self.source.is_remote()).then(plan) {
+                Some(Err(error)) if new && self.target.own_names(RESERVED)?.is_empty() => return Err(error),
+                // Nobody waits for the lock while a remote bundle arrives, and none is fetched in vain.
+                Some(Ok(())) => self.source.ready()?,
+                _ => {}
             }
         }
         self.site().locked(|guard| self.under_lock(guard, &journal, warnings))
@@ -104,6 +107,7 @@ impl Publication<'_> {
             return Ok(self.skipped(decision, &read, warnings));
         }
         let mut plan = self.plan(&decision, &read, &Unsettled::default())?;
+        self.source.ready()?;
         self.execute(guard, &mut plan, read, dirty)?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
@@ -160,21 +164,4 @@ impl Publication<'_> {
 fn not_a_place(error: Error) -> Error {
     let code = if error.code == Code::NotADirectory { Code::UnmanagedContent } else { error.code };
     Error { code, ..error }
-}
-
-/// The error of a bundle with these findings; `None` where there are none.
-pub fn invalid_bundle(details: Vec<Detail>) -> Option<Error> {
-    if details.is_empty() {
-        return None;
-    }
-    if details.iter().all(|detail| detail.code == Code::InvalidMarkdown) {
-        let hint = "save it as UTF-8, make it smaller, or leave it out of the transform's match";
-        return Some(Error::of(Code::InvalidMarkdown, details).hint(hint));
-    }
-    let hint = if details.iter().any(|detail| detail.code == Code::PermissionDenied) {
-        "check the owner and mode of the bundle's files"
-    } else {
-        "make the bundle and its manifest anew, together"
-    };
-    Some(Error::of(Code::InvalidBundle, details).hint(hint))
 }

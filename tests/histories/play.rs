@@ -12,6 +12,7 @@ use distributor::names::{JOURNAL_PREFIX, LOCK, STATE};
 use distributor::path::BundlePath;
 use distributor::plan::Wanted;
 use distributor::publish::{Publication, Published, World};
+use distributor::source::{Checked, Files};
 use distributor::state;
 use distributor::storage::Storage;
 
@@ -114,6 +115,8 @@ impl Player<'_> {
             lock_timeout: Duration::ZERO,
             waiting: &|_| {},
         };
+        let checked = Checked::new(1);
+        let source = &Files::new(source, wanted.manifest, &checked, None, world.cancel);
         let publication = Publication { wanted, source, at: &BundlePath::ROOT, target, world: &world };
         let mut warnings = Vec::new();
         let result = match way {

@@ -6,6 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::Command;
 
+use distributor::error::Code;
+use distributor::host::Cancel;
+use distributor::source::{self, Checked, Staging};
+use distributor::storage::{Local, Modes};
+
 use crate::scene::{Files, RUN, Scene, can, error, report, same, stderr, tree};
 
 /// A small file system in memory at a scene's `out`, for as long as this lives.
@@ -138,6 +143,38 @@ fn a_file_system_without_free_inodes_loses_nothing() {
         fill(&format!("nr_inodes={inodes}"), true, &mut phases);
     }
     assert_eq!(phases.into_iter().collect::<Vec<_>>(), ["directory", "journal", "lock", "output", "stage", "state"]);
+}
+
+#[test]
+fn a_staging_directory_that_is_full_is_told_as_such_and_left_empty() {
+    if !can_mount() {
+        return;
+    }
+    let scene = Scene::new();
+    let mount = Mount::new(&scene, "size=8m");
+    let files = generation("new");
+    scene.bundle("in", &files, "2026-06-01T00:00:00Z");
+    let storage = Local::new(scene.path("in"), Modes::default());
+    let (manifest, cancel) = (distributor::bundle::load(&storage).unwrap(), Cancel::default());
+    let mut full = 0;
+    for (options, most) in [("size", 48), ("nr_inodes", 60)] {
+        for at in 2..most {
+            let unit = if options == "size" { 4096 } else { 1 };
+            assert!(mount.again(&format!("{options}={}", at * unit)));
+            let (staging, checked) = (Staging::new(Some(&scene.path("out")), 3), Checked::new(1));
+            let fetched = source::Files::new(&storage, &manifest, &checked, Some(&staging), &cancel).ready();
+            if let Err(error) = fetched {
+                assert_eq!(error.code, Code::NoSpace, "{options} {at}: {error:?}");
+                assert!(error.message.contains(scene.path("out").to_str().unwrap()), "{error}");
+                assert!(error.hint.unwrap().contains("staging_directory"));
+                full += 1;
+            }
+            drop(staging);
+            assert!(tree(&scene.path("out")).is_empty(), "{options} {at}");
+        }
+        assert!(mount.again("size=8m,nr_inodes=10000"));
+    }
+    assert!(full > 40, "{full}");
 }
 
 #[test]

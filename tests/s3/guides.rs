@@ -1,11 +1,12 @@
 //! The example and what the guides show of S3, really run.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::scene::{PRUNE, RECONCILE_STATE, RUN, Scene, outcomes};
+use crate::scene::{PRUNE, RECONCILE_STATE, RUN, Scene, checked, outcomes};
 use crate::servers::proxy::{Kind, Proxy, Seen};
 use crate::servers::{self, ACCESS_KEY, BUCKET, SECRET_KEY};
 
@@ -34,9 +35,8 @@ fn section() -> String {
 
 /// The blocks of a language in it.
 fn blocks(language: &str) -> Vec<String> {
-    let section = section();
-    let blocks = section.split(&format!("```{language}\n")).skip(1);
-    blocks.map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
+    let (section, mark) = (section(), format!("```{language}\n"));
+    section.split(&mark).skip(1).map(|rest| rest.split("```").next().unwrap().to_owned()).collect()
 }
 
 /// A configuration of ours with the test's server and bucket, and its prefixes below the test's.
@@ -74,16 +74,16 @@ fn the_example_publishes_then_skips() {
         let run = |args: &str| {
             let mut command = scene.command(RUN, &format!("-c site.yml --format json {args}"));
             command.env("EXAMPLE_S3_KEY_ID", ACCESS_KEY).env("EXAMPLE_S3_SECRET_KEY", SECRET_KEY);
-            outcomes(&scene.document(&scene.checked(&mut command), 0))
+            outcomes(&scene.document(&checked(&mut command), 0))
         };
         let bundles = fs::read_dir(scene.path("bundles")).unwrap().count();
         let all = |action: &str| vec![action.to_owned(); 2 * bundles];
         assert_eq!(run("--dry-run"), all("publish_new"));
         assert_eq!(scene.place.keys(), Vec::<String>::new());
         assert_eq!((run(""), run("")), (all("publish_new"), all("skip_same")));
-        assert!(scene.place.keys().iter().any(|key| key.starts_with("site/") && key.ends_with(".html")));
-        assert!(scene.place.keys().iter().any(|key| key.starts_with("archive/") && key.ends_with(".md")));
-        assert!(!scene.place.keys().iter().any(|key| key.starts_with("site/") && key.ends_with(".md")));
+        let (site, archive) = (scene.there("site/"), scene.there("archive/"));
+        let ends = |end: &str, keys: &BTreeMap<String, String>| keys.keys().any(|key| key.ends_with(end));
+        assert!(ends(".html", &site) && !ends(".md", &site) && ends(".md", &archive));
     }
 }
 
@@ -100,7 +100,7 @@ fn what_operations_shows_of_a_bucket_is_what_is_printed() {
     let (_, shown) = section.split_once(line).expect("a sample");
     let shown: Vec<&str> = shown.lines().take_while(|line| line.trim() != "```").map(str::trim_end).collect();
     let mut command = scene.command(RUN, "--config work/bucket.yml --dry-run");
-    let output = scene.checked(command.env("S3_KEY_ID", ACCESS_KEY).env("S3_SECRET_KEY", SECRET_KEY));
+    let output = checked(command.env("S3_KEY_ID", ACCESS_KEY).env("S3_SECRET_KEY", SECRET_KEY));
     let printed = String::from_utf8(output.stdout).unwrap();
     let timeless = |line: &str| line.trim_start().rsplit_once(" in ").map_or(line, |(line, _)| line).trim().to_owned();
     let timeless = |lines: Vec<&str>| lines.into_iter().map(timeless).collect::<Vec<_>>();

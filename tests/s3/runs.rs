@@ -92,7 +92,9 @@ fn a_prefix_ends_where_it_ends() {
     for server in servers::all() {
         let scene = Scene::on(server);
         let neighbours = ["site.html", "site-2/index.html", "site", "sitf/x", "a/site/x"];
-        neighbours.iter().for_each(|key| scene.place.put(key, b"mine"));
+        for key in neighbours {
+            scene.place.put(key, b"mine");
+        }
         // With or without the slash.
         for (day, prefix) in [(1, "site"), (2, "site/")] {
             let site = format!("id: www, {}, path_mapping: fixed", scene.s3(prefix));
@@ -138,10 +140,29 @@ fn force_lists_what_goes_and_takes_it() {
         let before = scene.place.tree();
         let document = scene.run(RUN, "-c site.yml --dry-run --force", 0);
         let force = &document["pipelines"][0]["destinations"][0]["force"];
-        assert_eq!(texts(&force["unmanaged"], ""), ["draft/x.html", "index.html"]);
+        assert_eq!(texts(&force["unmanaged"], ""), ["draft/x.html", "empty/", "index.html"]);
         assert_eq!(scene.place.tree(), before);
         assert_eq!(scene.publish("--force", 0), ["force_replace"]);
         assert_eq!(scene.there("site/report/"), files(JUNE));
+    }
+}
+
+#[test]
+fn what_other_programs_make_for_directories_is_in_nobodys_way() {
+    for server in servers::all() {
+        let scene = Scene::on(server);
+        scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
+        let markers = ["site/", "site/report/", "site/report/data/", "site/report/other/"];
+        for key in markers {
+            scene.place.put(key, b"");
+        }
+        scene.bundle("in/report", 1, JUNE);
+        assert_eq!(scene.publish("", 0), ["publish_new"]);
+        scene.bundle("in/report", 2, &[("index.html", "<h1>July</h1>\n")]);
+        assert_eq!(scene.publish("", 0), ["replace_older"]);
+        let keys = scene.place.keys();
+        assert!(markers.iter().all(|marker| keys.iter().any(|key| key == marker)), "{keys:?}");
+        assert_eq!(keys.len(), markers.len() + 2, "{keys:?}");
     }
 }
 

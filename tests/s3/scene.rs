@@ -65,7 +65,7 @@ impl Scene {
         self.bundle("upload", day, files);
         let names = files.iter().map(|(name, _)| *name).chain(["manifest.json"]);
         names.for_each(|name| {
-            self.place.put(&format!("{at}{name}"), &fs::read(self.path("upload").join(name)).unwrap())
+            self.place.put(&format!("{at}{name}"), &fs::read(self.path("upload").join(name)).unwrap());
         });
         self
     }
@@ -105,17 +105,7 @@ impl Scene {
     }
 
     pub(crate) fn output(&self, program: &str, args: &str) -> Output {
-        self.checked(&mut self.command(program, args))
-    }
-
-    /// What a command says, in which no secret may stand.
-    pub(crate) fn checked(&self, command: &mut Command) -> Output {
-        let output = command.output().unwrap();
-        for said in [&output.stdout, &output.stderr] {
-            let said = String::from_utf8_lossy(said);
-            assert!(!said.contains(SECRET_KEY) && !said.contains(ACCESS_KEY), "{said}");
-        }
-        output
+        checked(&mut self.command(program, args))
     }
 
     /// Runs a program, whose document has to keep to the schema and whose codes have to be ours.
@@ -153,6 +143,16 @@ impl Scene {
     pub(crate) fn state(&self, below: &str) -> Value {
         serde_json::from_slice(&self.place.bytes(&format!("{below}.distributor.json"))).unwrap()
     }
+}
+
+/// What a command says, in which no secret may stand.
+pub(crate) fn checked(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    for said in [&output.stdout, &output.stderr] {
+        let said = String::from_utf8_lossy(said);
+        assert!(!said.contains(SECRET_KEY) && !said.contains(ACCESS_KEY), "{said}");
+    }
+    output
 }
 
 /// The action or the error's code of each destination of a run.

@@ -131,7 +131,9 @@ fn two_owners_at_once_in_a_bucket_are_both_recorded() {
             place.replace(server.place("shared"));
             Box::new(s3(&place.borrow())) as Box<dyn Storage>
         };
-        shared::at_once(&scene, 2, clear, || place.borrow().tree());
+        // moto takes a hundred times as long for a request as a store does.
+        let rounds = if server.name == "moto" { 10 } else { shared::ROUNDS };
+        shared::at_once(&scene, (2, rounds), clear, || place.borrow().tree());
     }
 }
 

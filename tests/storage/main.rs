@@ -8,6 +8,7 @@ mod conformance;
 mod counts;
 mod crossed;
 mod faults;
+mod fetched;
 mod large;
 mod memory;
 mod mortal;

@@ -30,18 +30,27 @@ struct Store {
     locks: BTreeMap<String, Weak<()>>,
 }
 
+/// What becomes of a file that is read.
+pub(crate) type Reading = Arc<dyn Fn(&str, Opened<'static>) -> Result<Opened<'static>> + Send + Sync>;
+
 #[derive(Clone, Default)]
 pub(crate) struct Memory {
     store: Arc<Mutex<Store>>,
     prefix: String,
     /// A directory that listings do not look into.
     closed: Option<&'static str>,
+    reading: Option<Reading>,
 }
 
 impl Memory {
     /// The same objects, where listings do not look into `dir`.
     pub(crate) fn closing(&self, dir: &'static str) -> Memory {
         Memory { closed: Some(dir), ..self.clone() }
+    }
+
+    /// The same objects, where `reading` has its way with each that is read.
+    pub(crate) fn reading(&self, reading: Reading) -> Memory {
+        Memory { reading: Some(reading), ..self.clone() }
     }
 
     /// All objects below the place, by key.
@@ -126,7 +135,12 @@ impl Storage for Memory {
 
     fn at(&self, path: &BundlePath) -> Box<dyn Storage> {
         let below = path.below().map(|path| format!("{path}/")).unwrap_or_default();
-        Box::new(Memory { store: Arc::clone(&self.store), prefix: self.key(&below), closed: None })
+        Box::new(Memory {
+            store: Arc::clone(&self.store),
+            prefix: self.key(&below),
+            closed: None,
+            reading: self.reading.clone(),
+        })
     }
 
     fn find(&self, marker: &str, visit: &mut dyn FnMut(&[u8], Met)) -> Result<()> {
@@ -181,7 +195,11 @@ impl Storage for Memory {
 
     fn read(&self, path: &RelPath) -> Result<Opened<'static>> {
         let object = self.get(path.as_str()).ok_or_else(|| Error::new(Code::NotFound, format!("{path}: not found")))?;
-        Ok(Opened { size: object.bytes.len() as u64, body: Box::new(Cursor::new(object.bytes)) })
+        let opened = Opened { size: object.bytes.len() as u64, body: Box::new(Cursor::new(object.bytes)) };
+        match &self.reading {
+            Some(reading) => reading(path.as_str(), opened),
+            None => Ok(opened),
+        }
     }
 
     fn get_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {

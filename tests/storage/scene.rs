@@ -12,6 +12,7 @@ use distributor::maintain::Upkeep;
 use distributor::path::{BundlePath, RelPath};
 use distributor::plan::{Decision, Wanted};
 use distributor::publish::{Publication, Published, Site, World};
+use distributor::source::{self, Checked};
 use distributor::storage::{Local, Modes, Storage};
 use distributor::timestamp::Timestamp;
 
@@ -170,14 +171,15 @@ impl Scene {
         let wanted = Wanted { pipeline_id, destination, manifest: &manifest, dirty, force, republish };
         let mut warnings = Vec::new();
         let published = self.in_world(|world| {
-            let (source, at) = (source.as_ref(), &BundlePath::ROOT);
-            work(&Publication { wanted, source, at, target, world }, &mut warnings)
+            let checked = Checked::new(1);
+            let source = &source::Files::new(source.as_ref(), &manifest, &checked, None, world.cancel);
+            work(&Publication { wanted, source, at: &BundlePath::ROOT, target, world }, &mut warnings)
         })?;
         Ok(Told { decision: published.decision, warnings })
     }
 
     /// Does `work` in a world that stands still.
-    fn in_world<T>(&self, work: impl FnOnce(&World<'_>) -> T) -> T {
+    pub(crate) fn in_world<T>(&self, work: impl FnOnce(&World<'_>) -> T) -> T {
         let host = Host::fixed("/", &[]);
         let token = || format!("{:016x}", std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0));
         work(&World {
@@ -190,7 +192,7 @@ impl Scene {
         })
     }
 
-    fn destination(&self, id: &str) -> &Destination {
+    pub(crate) fn destination(&self, id: &str) -> &Destination {
         self.config.pipelines[0].destinations.iter().find(|destination| destination.id == id).unwrap()
     }
 

@@ -12,7 +12,7 @@ use crate::scene::{FIRST, OWNERS, SECOND, Scene, copy, tree};
 
 type Tree = BTreeMap<String, Vec<u8>>;
 
-const ROUNDS: usize = 100;
+pub(crate) const ROUNDS: usize = 100;
 const STATE: &str = ".distributor.json";
 
 pub(crate) fn objects(memory: &Memory) -> Tree {
@@ -32,8 +32,13 @@ pub(crate) fn truth(tree: &Tree, what: &str) -> State {
 }
 
 /// Every one of `owners` publishes its first bundle and then its second, all at once, again and again.
-pub(crate) fn at_once(scene: &Scene, owners: usize, clear: impl Fn() -> Box<dyn Storage>, look: impl Fn() -> Tree) {
-    for round in 0..ROUNDS {
+pub(crate) fn at_once(
+    scene: &Scene,
+    (owners, rounds): (usize, usize),
+    clear: impl Fn() -> Box<dyn Storage>,
+    look: impl Fn() -> Tree,
+) {
+    for round in 0..rounds {
         let target = clear();
         std::thread::scope(|scope| {
             for at in 0..owners {
@@ -62,7 +67,7 @@ fn at_once_on_disk(owners: usize) {
         let _ = std::fs::remove_dir_all(&out);
         Box::new(scene.local()) as Box<dyn Storage>
     };
-    at_once(&scene, owners, clear, || tree(&out));
+    at_once(&scene, (owners, ROUNDS), clear, || tree(&out));
 }
 
 #[test]
@@ -82,7 +87,7 @@ fn eight_owners_at_once_in_memory_are_all_recorded() {
         memory.restore(&BTreeMap::new());
         Box::new(memory.clone()) as Box<dyn Storage>
     };
-    at_once(&scene, 8, clear, || objects(&memory));
+    at_once(&scene, (8, ROUNDS), clear, || objects(&memory));
 }
 
 /// One owner dies at every call in turn of replacing its outputs, another publishes, and the first comes back.

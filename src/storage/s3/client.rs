@@ -171,7 +171,7 @@ impl Client {
                 let message = format!("{}: the server's answer is longer than {limit} bytes", self.place(ask.key));
                 Failed::ForGood(Error::new(Code::StorageError, message))
             }
-            error => Failed::of(&self.place(ask.key), &error),
+            error => self.lost(ask.key, &error),
         })
     }
 
@@ -216,7 +216,7 @@ impl Client {
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| Failed::of(&self.place(ask.key), error))
+        ask.payload.send(&self.http, request, &|error| self.lost(ask.key, error))
     }
 
     /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.
@@ -280,6 +280,11 @@ impl Client {
     /// An object of this bucket, for messages.
     pub(super) fn place(&self, key: &str) -> String {
         format!("s3://{}/{}", self.address.bucket, crate::path::escape(key.as_bytes()))
+    }
+
+    /// What a request ended with that got no whole answer: the server is what matters then.
+    fn lost(&self, key: &str, error: &ureq::Error) -> Failed {
+        Failed::of(&format!("{}: {}", self.place(key), host(&self.address.base)), error)
     }
 
     /// The error of an answer that is no good.

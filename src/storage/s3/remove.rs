@@ -77,7 +77,7 @@ impl S3 {
     pub(super) fn delete_smalls(&self, names: &BTreeSet<String>) -> Result<()> {
         let keys: Vec<String> = names.iter().map(|name| self.key(name)).collect();
         let keys: Vec<(usize, &str)> = keys.iter().map(String::as_str).enumerate().collect();
-        self.delete_keys(&keys).into_iter().map(|(_, result)| result).collect()
+        self.delete_keys(&keys).into_iter().try_for_each(|(_, result)| result)
     }
 
     fn delete_keys(&self, there: &[(usize, &str)]) -> Vec<(usize, Result<()>)> {
