@@ -1,13 +1,15 @@
 //! How many requests and connections a publication needs.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use distributor::host::Holder;
-use distributor::storage::{S3, Storage};
+use distributor::storage::{Expected, S3, Storage};
 
-use crate::buckets::s3_through;
+use crate::buckets::{s3, s3_through};
 use crate::scene::{Scene, Wish};
-use crate::servers::proxy::{Kind, Proxy};
+use crate::servers::fault::Fault;
+use crate::servers::proxy::{Kind, Proxy, Seen};
 use crate::servers::{self, Place, Server};
 
 /// Besides the outputs, and one for a thousand keys.
@@ -138,6 +140,32 @@ fn what_is_read_once_is_not_read_again_unless_it_changed() {
         let guard = storage.lock(b"me", &|_| Ok(())).unwrap();
         assert!(storage.get_small(".distributor.json", 1 << 20).unwrap().is_none());
         guard.release(false).unwrap();
+    }
+}
+
+/// Who lists while somebody is at work, and looks at the lock when that is gone, has an old listing in hand.
+#[test]
+fn a_lock_that_goes_while_it_is_looked_at_was_not_dead() {
+    for server in servers::all() {
+        let counted = Counted::on(server);
+        let (one, other) = (s3(&counted.place), counted.storage());
+        let guard = one.lock(b"me", &|_| Ok(())).unwrap();
+        let is_look = |seen: &Seen| seen.kind == Kind::GetObject && seen.key.contains("/.distributor.lock-");
+        counted.proxy.fault(1, Fault::Delay(Duration::from_secs(2)), is_look);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| {
+                let guard = other.lock(b"it", &|_| Ok(())).unwrap();
+                let state = other.get_small(".distributor.json", 9).unwrap();
+                guard.release(false).unwrap();
+                state
+            });
+            while !counted.proxy.seen().iter().any(is_look) && !waiting.is_finished() {
+                std::thread::yield_now();
+            }
+            one.put_small(".distributor.json", b"{}", Expected::Version(None)).unwrap();
+            guard.release(false).unwrap();
+            assert!(waiting.join().unwrap().is_some(), "{}", server.name);
+        });
     }
 }
 

@@ -92,6 +92,16 @@ impl S3 {
 
     /// Looks at our names. `mine` is not counted.
     fn see(&self, mine: &str, me: &Holder) -> Result<Seen> {
+        loop {
+            self.client.cancel.check()?;
+            if let Some(seen) = self.look(mine, me)? {
+                return Ok(seen);
+            }
+        }
+    }
+
+    /// The same; nothing where a lock went meanwhile: its holder may have changed what was listed before.
+    fn look(&self, mine: &str, me: &Holder) -> Result<Option<Seen>> {
         let mut all: Vec<Object> = Vec::new();
         let now = self.pages(RESERVED, None, &mut |objects| {
             all.extend(objects.into_iter().filter(|object| names::is_own(object.name.as_bytes())));
@@ -100,24 +110,25 @@ impl S3 {
         let (mut live, mut dead) = (0, Vec::new());
         let is_lock = |object: &&Object| object.name.starts_with(LOCK) && object.name != LOCK && object.name != mine;
         for object in all.iter().filter(is_lock) {
-            if self.is_dead(object, now, me)? {
-                dead.push(object.name.clone());
-            } else {
-                live += 1;
+            match self.is_dead(object, now, me)? {
+                None => return Ok(None),
+                Some(true) => dead.push(object.name.clone()),
+                Some(false) => live += 1,
             }
         }
-        Ok(Seen { all, live, dead })
+        Ok(Some(Seen { all, live, dead }))
     }
 
     /// Whether the holder of a lock is gone: it has not renewed it by the server's clock, or was a process of this host.
-    fn is_dead(&self, lock: &Object, now: Option<OffsetDateTime>, me: &Holder) -> Result<bool> {
+    /// Nothing where the lock itself is gone.
+    fn is_dead(&self, lock: &Object, now: Option<OffsetDateTime>, me: &Holder) -> Result<Option<bool>> {
         if let (Some(now), Some(modified)) = (now, lock.modified)
             && now - modified >= STALE
         {
-            return Ok(true);
+            return Ok(Some(true));
         }
-        let Some(small) = self.read_small(&lock.name, 64 * 1024)? else { return Ok(true) };
-        Ok(serde_json::from_slice::<Holder>(&small.bytes).is_ok_and(|holder| me.knows_gone(&holder)))
+        let small = self.read_now(&lock.name, 64 * 1024)?;
+        Ok(small.map(|small| serde_json::from_slice::<Holder>(&small.bytes).is_ok_and(|holder| me.knows_gone(&holder))))
     }
 
     /// [`crate::storage::Storage::is_locked`].
@@ -171,12 +182,11 @@ struct Held {
 }
 
 impl Held {
-    /// Says what still has to be removed.
+    /// Says what still has to be removed; once, for then the names may be known to the next holder.
     fn stop(&mut self) -> BTreeSet<String> {
+        let Some(thread) = self.thread.take() else { return BTreeSet::new() };
         self.renewal.end();
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        let _ = thread.join();
         self.place.own_is_unknown()
     }
 }

@@ -21,13 +21,18 @@ impl S3 {
     }
 
     pub(super) fn read_small(&self, name: &str, limit: u64) -> Result<Option<Small>> {
-        let key = self.key(name);
         if self.is_absent(name) {
             return Ok(None);
         }
-        if let Some(small) = self.still(name, limit) {
-            return Ok(Some(small));
+        match self.still(name, limit) {
+            Some(small) => Ok(Some(small)),
+            None => self.read_now(name, limit),
         }
+    }
+
+    /// The same, whatever is known.
+    pub(super) fn read_now(&self, name: &str, limit: u64) -> Result<Option<Small>> {
+        let key = self.key(name);
         let mut answer = self.client.send(&Ask::new(Method::GET, &key).or(&[404]))?;
         if answer.status == 404 {
             return self.absent(&key, &answer.fault()).map(|()| None);
