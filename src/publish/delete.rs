@@ -8,7 +8,7 @@ use crate::error::{Code, Error, Result};
 use crate::journal::{Journal, Operation};
 use crate::names::STATE;
 use crate::path::{RawPath, RelPath};
-use crate::plan::Sight;
+use crate::plan::{Sight, is_html};
 use crate::state::State;
 use crate::storage::{Expected, Guard, Version};
 
@@ -93,7 +93,10 @@ impl Site<'_> {
             gone.into_iter().partition(|path| there.unseen.contains(*path));
         let failed = hidden.into_iter().map(|path| (path.clone(), self.hidden(path))).collect();
         let mut deletes = Deletes { deleted: gone.into_iter().cloned().collect(), failed };
-        for batch in outputs.chunks(BATCH) {
+        // Pages go before what they name: no reader meets one without it.
+        let (pages, others): (Vec<&RelPath>, Vec<&RelPath>) =
+            outputs.into_iter().partition(|path| is_html(path.file_name().as_bytes()));
+        for batch in pages.chunks(BATCH).chain(others.chunks(BATCH)) {
             guard.check()?;
             let raw: Vec<RawPath> = batch.iter().map(|path| RawPath::from(*path)).collect();
             let results = self.target.remove_many(&raw.iter().collect::<Vec<_>>());

@@ -5,7 +5,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use distributor::storage::Storage;
+
+use crate::mortal::End;
 use crate::scene::Scene;
+use crate::sweep::{OnDisk, strike};
 
 const VERSIONS: usize = 100;
 /// The new assets of each page of a version.
@@ -107,4 +111,23 @@ fn a_reader_never_meets_a_page_whose_assets_are_missing() {
     });
     assert!(reader.versions.len() >= VERSIONS - 1, "{:?}", reader.versions);
     assert!(reader.followed >= (VERSIONS - 1) * (3 * ASSETS + 3), "{} links", reader.followed);
+}
+
+#[test]
+fn pruning_takes_pages_before_what_they_name() {
+    let scene = Scene::new();
+    scene.publish("old", "d", &scene.local()).unwrap();
+    let place = OnDisk(&scene);
+    let mut removed = Vec::new();
+    let prune =
+        |target: &dyn Storage| scene.upkeep(("d", false), target, |upkeep, warnings| upkeep.prune(false, warnings));
+    strike(
+        &place,
+        &[End::KilledBefore],
+        |target| prune(target).map(drop),
+        |what| {
+            removed.extend(what.split_once(", remove ").map(|(_, path)| path.to_owned()));
+        },
+    );
+    assert_eq!(removed, ["index.html", "drop/x.txt", "turn"]);
 }
