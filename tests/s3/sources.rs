@@ -12,6 +12,8 @@ fn a_bucket_is_published_to_a_directory_and_to_another_prefix() {
         let scene = Scene::on(server);
         let destinations = ["id: disk, backend: local, path: out", &format!("id: www, {}", scene.s3("site"))];
         scene.configure(&scene.s3("in"), &destinations);
+        let text = std::fs::read_to_string(scene.path("site.yml")).unwrap();
+        scene.write("site.yml", &format!("staging_directory: staging\n{text}"));
         scene.bundle_there("in/2026/06/", 1, JUNE).bundle_there("in/2026/07/", 2, JULY);
         // Under work: it has no manifest yet.
         scene.place.put("in/2026/08/index.html", b"<h1>August</h1>\n");
@@ -25,6 +27,8 @@ fn a_bucket_is_published_to_a_directory_and_to_another_prefix() {
         assert_eq!((scene.there("site/2026/06/"), scene.there("site/2026/07/")), (files(JUNE), files(JULY)));
         assert_eq!(std::fs::read_to_string(scene.path("out/2026/06/data/june.csv")).unwrap(), "a,b\n");
         assert_eq!(scene.publish("", 0), ["skip_same"; 4]);
+        let fetched = std::fs::read_dir(scene.path("staging")).unwrap().count();
+        assert_eq!(fetched, 0, "what was fetched is gone");
         assert!(scene.place.at("in").tree().into_iter().all(|(key, bytes)| before[&format!("in/{key}")] == bytes));
     }
 }
