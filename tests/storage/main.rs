@@ -12,6 +12,7 @@ mod fetched;
 mod large;
 mod memory;
 mod mortal;
+mod nth;
 mod objects;
 mod races;
 mod readers;

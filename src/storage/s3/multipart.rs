@@ -40,6 +40,16 @@ const IN_HAND: u64 = 40 * 1024 * 1024;
 /// The longest note that is read.
 const LIMIT: u64 = 1024 * 1024;
 
+impl Parts {
+    /// The size of the parts of so many bytes, and how many of them are on their way at a time. With the one that is read
+    /// they are no more than can be held, as long as two of them are not.
+    fn of(&self, whole: u64, concurrency: usize) -> (u64, usize) {
+        let size = self.size.max(whole.div_ceil(MOST_PARTS));
+        let senders = usize::try_from(IN_HAND / size).unwrap_or(1).saturating_sub(1);
+        (size, senders.clamp(1, concurrency.max(1)))
+    }
+}
+
 /// An upload whose parts are there.
 #[derive(Clone, Debug)]
 pub(super) struct Upload {
@@ -145,9 +155,7 @@ impl S3 {
         cancel: &Cancel,
     ) -> std::result::Result<(Fingerprint, Upload), StageError> {
         let want = job.expected.unwrap_or(Fingerprint { size: 0, sha256: crate::digest::Digest::of(b"") });
-        let size = self.settings.parts.size.max(want.size.div_ceil(MOST_PARTS));
-        let senders =
-            usize::try_from(IN_HAND / size).unwrap_or(1).saturating_sub(1).clamp(1, self.settings.concurrency);
+        let (size, senders) = self.settings.parts.of(want.size, self.settings.concurrency);
         let key = self.key(&begun.path);
         let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
         let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
@@ -289,4 +297,25 @@ fn read_parts(
         }
     }
     Ok(Fingerprint { size: total, sha256: hasher.finish() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_are_not_too_many_and_those_in_hand_not_too_large() {
+        const GIB: u64 = 1024 * 1024 * 1024;
+        for whole in [64 * 1024 * 1024 + 1, GIB, 78 * GIB, 79 * GIB, 150 * GIB, 195 * GIB] {
+            for concurrency in [1, 4, 16] {
+                let (size, senders) = Parts::default().of(whole, concurrency);
+                assert!(whole.div_ceil(size) <= MOST_PARTS && (1..=concurrency).contains(&senders), "{whole}");
+                assert!(size * (senders as u64 + 1) <= IN_HAND, "{whole}: {senders} of {size}");
+            }
+        }
+        // As large as an object may be: two parts of it are what it takes.
+        let (size, senders) = Parts::default().of(5 * 1024 * GIB, 16);
+        assert!((5 * 1024 * GIB).div_ceil(size) <= MOST_PARTS && senders == 1);
+        assert_eq!(Parts::default().of(GIB, 0).1, 1);
+    }
 }
