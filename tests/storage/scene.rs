@@ -187,7 +187,7 @@ impl Scene {
             now: &|| host.now(),
             token: &token,
             holder: &self.holder,
-            lock_timeout: Duration::from_secs(20),
+            lock_timeout: Duration::from_mins(5),
             waiting: &|_| {},
         })
     }
