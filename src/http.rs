@@ -140,8 +140,8 @@ fn untrusted(says: &dyn Fn(Code, &dyn std::fmt::Display) -> Error, what: &dyn st
 /// Does `attempt` until it gives an answer, with pauses that grow, vary, and end when a signal comes. It is told how many
 /// tries went before.
 pub fn retried<T>(cancel: &Cancel, mut attempt: impl FnMut(u32) -> Result<T, Failed>) -> Result<T, Error> {
-    let mut silent = 0;
-    for tried in 0.. {
+    let (mut tried, mut silent) = (0, 0);
+    loop {
         cancel.check()?;
         let (error, after) = match attempt(tried) {
             Ok(answer) => return Ok(answer),
@@ -153,8 +153,8 @@ pub fn retried<T>(cancel: &Cancel, mut attempt: impl FnMut(u32) -> Result<T, Fai
             return Err(error);
         }
         pause(cancel, after.unwrap_or_else(|| varied(FIRST_PAUSE * 2u32.pow(tried))))?;
+        tried += 1;
     }
-    unreachable!("tries are counted")
 }
 
 /// Between a half and the whole of `most`.

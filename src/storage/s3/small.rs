@@ -7,13 +7,14 @@ use base64::engine::general_purpose::STANDARD;
 use ureq::http::Method;
 
 use super::S3;
-use super::client::Ask;
+use super::client::{Answer, Ask};
 use super::fault::Fault;
 use super::payload::Payload;
 use super::put::REFUSED;
 use crate::error::{Code, Error, Result};
 use crate::names::STATE;
-use crate::storage::{Expected, Small, Version};
+use crate::path;
+use crate::storage::{Above, Expected, Small, Version};
 
 impl S3 {
     pub(super) fn key(&self, name: &str) -> String {
@@ -126,7 +127,7 @@ impl S3 {
         Ok(answer.map(|answer| Version(answer.header("etag").unwrap_or_default().to_owned())))
     }
 
-    pub(super) fn head(&self, key: &str) -> Result<Option<super::client::Answer>> {
+    pub(super) fn head(&self, key: &str) -> Result<Option<Answer>> {
         let answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[404]))?;
         Ok(Some(answer).filter(|answer| answer.status != 404))
     }
@@ -144,18 +145,14 @@ impl S3 {
     }
 
     /// The states in the directories above, as far as they can be read.
-    pub(super) fn states_above(&self, name: &str, limit: u64) -> Vec<crate::storage::Above> {
+    pub(super) fn states_above(&self, name: &str, limit: u64) -> Vec<Above> {
         debug_assert_eq!(name, STATE);
         let here = self.prefix.trim_end_matches('/');
-        let dirs = crate::path::ancestors(here).map(|dir| format!("{dir}/")).chain([String::new()]);
+        let dirs = path::ancestors(here).map(|dir| format!("{dir}/")).chain([String::new()]);
         let of = |dir: String| {
             let above = self.with_prefix(dir.clone());
             let bytes = above.read_small(name, limit).ok()??.bytes;
-            Some(crate::storage::Above {
-                place: self.client.place(&dir),
-                path: here.strip_prefix(&dir)?.to_owned(),
-                bytes,
-            })
+            Some(Above { place: self.client.place(&dir), path: here.strip_prefix(&dir)?.to_owned(), bytes })
         };
         if here.is_empty() { Vec::new() } else { dirs.filter_map(of).collect() }
     }

@@ -47,7 +47,9 @@ pub(super) fn find(world: &World, web: &Web<'_>) -> Result<Found> {
         return Err(no_key(SOURCE, format!("${ENDPOINT} is no address"), cure));
     }
     let service = Service { http: Http::nearby(TIMEOUT, TIMEOUT), base };
-    for tried in 1.. {
+    let mut tried = 0;
+    loop {
+        tried += 1;
         web.cancel.check()?;
         let failed = match service.key() {
             Ok(key) => return Ok(Found::Key(key)),
@@ -61,7 +63,6 @@ pub(super) fn find(world: &World, web: &Web<'_>) -> Result<Found> {
             Failed::ForNow(error, _) | Failed::ForGood(error) => return Err(no_key(SOURCE, error, cure)),
         }
     }
-    unreachable!("tries are counted")
 }
 
 /// What there is none of.
