@@ -171,6 +171,8 @@ codes! {
     PublicationInProgress = "publication_in_progress", Warning;
     /// A dry run met a publication that was cut short, which the next run will finish.
     RecoveryPending = "recovery_pending", Warning;
+    /// What a command left at a place for its own use could not be removed.
+    CleanUpFailed = "clean_up_failed", Warning;
     /// Pruning by age alone can empty a destination.
     PruneMayEmpty = "prune_may_empty", Warning;
     /// A template has no place for the content.
@@ -284,6 +286,12 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Error {
         self.hint = Some(path::plain(&hint.into()));
         self
+    }
+
+    /// Whether a place could not be reached: whatever else is asked of it would be waited for in vain.
+    pub fn is_out_of_reach(&self) -> bool {
+        let is_far = |code| matches!(code, Code::Unreachable | Code::Timeout | Code::AuthFailed);
+        is_far(self.code) || self.detail.iter().any(|detail| is_far(detail.code))
     }
 
     /// Adds the single findings.

@@ -226,6 +226,12 @@ impl Cancel {
         }
     }
 
+    /// The same count, deaf to signals: for what has to come to its end.
+    #[must_use]
+    pub fn deaf(&self) -> Cancel {
+        Cancel { passed: Arc::clone(&self.passed), ..Cancel::default() }
+    }
+
     /// How many bytes loops have passed on.
     pub fn passed(&self) -> u64 {
         self.passed.load(Ordering::Relaxed)

@@ -13,16 +13,28 @@ pub fn cores() -> usize {
 /// Runs `work` on every item with at most `threads` threads, the calling one among them; the results stand in the
 /// order of the items. A panic in `work` is resumed here.
 pub fn map<T: Sync, R: Send>(threads: usize, items: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    map_while(threads, items, work, |_| true)
+}
+
+/// The same until `goes_on` says no of a result: no item is begun then that was not. The results are those of the first
+/// items, without a gap.
+pub fn map_while<T: Sync, R: Send>(
+    threads: usize,
+    items: &[T],
+    work: impl Fn(&T) -> R + Sync,
+    goes_on: impl Fn(&R) -> bool + Sync,
+) -> Vec<R> {
     let threads = threads.clamp(1, items.len().max(1));
-    if threads == 1 {
-        return items.iter().map(work).collect();
-    }
     let next = AtomicUsize::new(0);
     let done = Mutex::new(Vec::with_capacity(items.len()));
     let drain = || {
         let mut mine = Vec::new();
         while let Some((at, item)) = take(&next, items) {
-            mine.push((at, work(item)));
+            let result = work(item);
+            if !goes_on(&result) {
+                next.fetch_max(items.len(), Ordering::Relaxed);
+            }
+            mine.push((at, result));
         }
         done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
     };
@@ -56,6 +68,15 @@ mod tests {
             assert_eq!(map(threads, &items, |n| n * 2), items.iter().map(|n| n * 2).collect::<Vec<_>>());
         }
         assert!(map(4, &[] as &[u8], |_| ()).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_begun_after_a_result_that_ends_it() {
+        let items: Vec<usize> = (0..1000).collect();
+        assert_eq!(map_while(1, &items, |n| *n, |n| *n < 10), (0..=10).collect::<Vec<_>>());
+        let some = map_while(4, &items, |n| *n, |_| false);
+        assert!((1..=4).contains(&some.len()), "{some:?}");
+        assert_eq!(some, items[..some.len()]);
     }
 
     #[test]

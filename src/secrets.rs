@@ -98,11 +98,11 @@ impl Secrets {
         let (place, hint) = match &self.directory {
             Some(directory) => (
                 format!("neither in the environment nor in {}", directory.display()),
-                "set it in the environment, or put a file of its name there",
+                "set each in the environment, or put a file of its name there",
             ),
             None => (
                 "not in the environment, and no secrets directory is configured".to_owned(),
-                "set it in the environment, or configure secrets.directory",
+                "set each in the environment, or configure secrets.directory",
             ),
         };
         let detail = missing

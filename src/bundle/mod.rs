@@ -10,4 +10,4 @@ pub use crate::digest::Digest;
 pub use make::Maker;
 pub use manifest::{FileEntry, MAX_BYTES, MAX_FILES, MAX_SIZE, Manifest, SCHEMA_VERSION, content_digest};
 pub use verify::{Unlisted, invalid_bundle, load, notes, read_file, unlisted, verify, verify_files};
-pub(crate) use verify::{finding, pass_file};
+pub(crate) use verify::{finding, is_of_the_file, pass_file};

@@ -28,19 +28,27 @@ fn no_manifest(storage: &dyn Storage) -> Error {
 }
 
 /// Checks that every listed file is a regular file of the listed size and digest, and returns what is wrong, in the
-/// order of the manifest. Reads in parallel; fails only when interrupted.
+/// order of the manifest; no more of it where the place itself fails. Reads in parallel; fails only when interrupted.
 pub fn verify(storage: &dyn Storage, manifest: &Manifest, cancel: &Cancel) -> Result<Vec<Detail>> {
     verify_files(storage, &manifest.files.iter().collect::<Vec<_>>(), cancel)
 }
 
 /// The same of some of the files.
 pub fn verify_files(storage: &dyn Storage, files: &[&FileEntry], cancel: &Cancel) -> Result<Vec<Detail>> {
-    let results = pool::map(pool::cores(), files, |file| {
-        cancel.check().and_then(|()| pass_file(storage, file, |bytes| cancel.go_on(bytes.len())))
-    });
+    let check = |file: &&FileEntry| {
+        let passed = cancel.check().and_then(|()| pass_file(storage, file, |bytes| cancel.go_on(bytes.len())));
+        passed.err().map(|error| finding(&file.path, error))
+    };
+    let results = pool::map_while(storage.reads(), files, check, |found| found.as_ref().is_none_or(is_of_the_file));
     cancel.check()?;
-    let wrong = files.iter().zip(results).filter_map(|(file, result)| Some(finding(&file.path, result.err()?)));
-    Ok(wrong.collect())
+    Ok(results.into_iter().flatten().collect())
+}
+
+/// Whether a finding says nothing of other files. After any other they are not even tried: a server that does not answer
+/// would be waited for again with each.
+pub(crate) fn is_of_the_file(found: &Detail) -> bool {
+    use Code::{DigestMismatch, MissingFile, NotARegularFile, PathTooLong, PermissionDenied, SizeMismatch};
+    matches!(found.code, MissingFile | SizeMismatch | DigestMismatch | NotARegularFile | PermissionDenied | PathTooLong)
 }
 
 /// The bytes of a listed file, whole and right.

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::path::RelPath;
 use crate::report::Reporter;
 use crate::secrets::Secrets;
-use crate::storage::s3::{Key, Keys, Parts, S3, Settings};
+use crate::storage::s3::{Authorities, Key, Keys, Parts, Proxies, S3, Settings};
 use crate::storage::{Local, Modes, Storage};
 use crate::suggest::nearest;
 
@@ -37,22 +37,16 @@ pub(super) fn unknown(code: Code, what: &str, id: &str, known: &[&str]) -> Error
     }
 }
 
-/// How many files of a remote source are read at the same time; `None` for a source that is read where it lies.
-pub(super) fn reads(source: &Source) -> Option<usize> {
-    match source {
-        Source::Local(_) | Source::HttpUpload(_) | Source::Ssh(_) => None,
-        Source::S3(place) => Some(place.concurrency),
-    }
-}
-
 /// Opens places, with what they need beside the configuration.
 pub(super) struct Opener<'a> {
     host: &'a Host,
     secrets: Secrets,
+    authorities: Option<Authorities>,
+    proxies: Proxies,
 }
 
 impl<'a> Opener<'a> {
-    /// Checks that every variable the pipelines need has a value.
+    /// Checks that every variable the pipelines need has a value, and that those that S3 heeds have good ones.
     pub(super) fn new(
         host: &'a Host,
         config: &Config,
@@ -63,9 +57,12 @@ impl<'a> Opener<'a> {
         let names = config.variables(pipelines);
         secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
         secrets.require(&names)?;
+        let on_s3 = config.uses_s3(pipelines);
+        let authorities = if on_s3 { authorities(host)? } else { None };
+        let proxies = if on_s3 { Proxies::of(host)? } else { Proxies::default() };
         // All is read that a program starts with.
         host.cancel.listen();
-        Ok(Opener { host, secrets })
+        Ok(Opener { host, secrets, authorities, proxies })
     }
 
     /// The place of a pipeline's source.
@@ -117,13 +114,23 @@ impl<'a> Opener<'a> {
             parts: Parts::default(),
             connect_timeout: place.connect_timeout,
             timeout: place.timeout,
-            authorities: self.host.var("AWS_CA_BUNDLE").map(|file| self.host.resolve(file)),
+            authorities: self.authorities.clone(),
+            proxies: self.proxies.clone(),
             keys,
             holder: self.host.holder.clone(),
             cancel: self.host.cancel.clone(),
         };
         Ok(Box::new(S3::new(settings, &place.prefix)?))
     }
+}
+
+/// The authorities that `$AWS_CA_BUNDLE` names.
+fn authorities(host: &Host) -> Result<Option<Authorities>> {
+    let read = host.var("AWS_CA_BUNDLE").map(|file| Authorities::read(&host.resolve(file)));
+    read.transpose().map_err(|what| {
+        let message = format!("$AWS_CA_BUNDLE: {what}");
+        Error::new(Code::InvalidConfig, message).hint("name a PEM file with the certificates of authorities")
+    })
 }
 
 fn unsupported(what: &str) -> Error {

@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use super::details_of;
-use super::open::{Opener, reads};
+use super::open::Opener;
 use crate::bundle::{self, Manifest};
 use crate::config::{Destination, PathMapping, Pipeline};
 use crate::error::{Code, Error, Result, Warning};
@@ -86,7 +86,7 @@ pub(super) fn pipeline(
         Ok((discovery, root)) => {
             record.bundle_count = discovery.bundles.len();
             discovery.warnings.into_iter().for_each(|warning| reporter.warn(warning.pipeline(&pipeline.id)));
-            let staging = reads(&pipeline.source).map(|many| Staging::new(mode.staging, many));
+            let staging = pipeline.source.is_remote().then(|| Staging::new(mode.staging));
             let run = Run { host, reporter, pipeline, root: root.as_ref(), staging, world, mode };
             record.destinations = run.all(&discovery.bundles, targets);
         }
@@ -124,8 +124,9 @@ impl Run<'_> {
         let key = |bundle: &'_ Bundle<'_>| bundle.found.bundle.as_ref().ok().map(|(path, _)| path.clone());
         let chosen = if fixed { self.choose(bundles, target) } else { None };
         let wanted = |bundle: &Bundle<'_>| !fixed || key(bundle).is_none() || key(bundle) == chosen;
+        let mut lost = None;
         let each = |(number, bundle): (usize, &Bundle<'_>)| {
-            let record = wanted(bundle).then(|| ((number, at), self.record(bundle, target)));
+            let record = wanted(bundle).then(|| ((number, at), self.record(bundle, target, &mut lost)));
             bundle.checked.leave();
             record
         };
@@ -148,10 +149,15 @@ impl Run<'_> {
         self.reporter.warn(warning.pipeline(&self.pipeline.id).destination(&target.destination.id));
     }
 
-    fn record(&self, bundle: &Bundle<'_>, target: &Target<'_>) -> DestinationRecord {
+    /// Publishes a bundle. `lost` says that the source or the destination is out of reach, which is found out once.
+    fn record(&self, bundle: &Bundle<'_>, target: &Target<'_>, lost: &mut Option<Error>) -> DestinationRecord {
         let begun = Instant::now();
         let mut record = blank(self.pipeline, target.destination, bundle.found);
-        if let Err(error) = self.publish(bundle, target, &mut record) {
+        let published = lost.clone().map_or_else(|| self.publish(bundle, target, &mut record), Err);
+        if let Err(error) = published {
+            if lost.is_none() && error.is_out_of_reach() {
+                *lost = Some(Error { message: format!("not tried any more: {}", error.message), ..error.clone() });
+            }
             record.action = Action::Error;
             let id = format!("{}/{}", self.pipeline.id, target.destination.id);
             self.reporter.fail(&[id, bundle.found.shown.clone()], &error);

@@ -82,6 +82,13 @@ pub enum Source {
     HttpUpload(HttpUpload),
 }
 
+impl Source {
+    /// Whether its bundles are fetched before they are read.
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Source::Ssh(_) | Source::S3(_))
+    }
+}
+
 /// A local source.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocalSource {
@@ -266,11 +273,23 @@ impl Config {
 
     /// The names of the variables that these pipelines need, sorted, each once.
     pub fn variables(&self, pipelines: &[&str]) -> Vec<String> {
-        let selected = self.pipelines.iter().filter(|pipeline| pipelines.contains(&pipeline.id.as_str()));
-        let mut names: Vec<String> = selected.flat_map(Pipeline::variables).map(str::to_owned).collect();
+        let mut names: Vec<String> =
+            self.selected(pipelines).flat_map(Pipeline::variables).map(str::to_owned).collect();
         names.sort_unstable();
         names.dedup();
         names
+    }
+
+    /// Whether one of these pipelines reads from S3 or publishes to it.
+    pub fn uses_s3(&self, pipelines: &[&str]) -> bool {
+        self.selected(pipelines).any(|pipeline| {
+            let mut targets = pipeline.destinations.iter().map(|destination| &destination.target);
+            matches!(pipeline.source, Source::S3(_)) || targets.any(|target| matches!(target, Target::S3(_)))
+        })
+    }
+
+    fn selected(&self, pipelines: &[&str]) -> impl Iterator<Item = &Pipeline> {
+        self.pipelines.iter().filter(|pipeline| pipelines.contains(&pipeline.id.as_str()))
     }
 }
 

@@ -63,7 +63,7 @@ impl Upkeep<'_> {
             self.hold(self.site.read_state()?)?;
         }
         let own = journal::name(self.pipeline_id, &self.destination.id);
-        self.site.locked(|guard| {
+        self.site.locked(warnings, |guard, warnings| {
             if self.site.recover(guard, &own, warnings)? {
                 return Err(self.unfinished());
             }

@@ -138,11 +138,11 @@ impl Site<'_> {
 
 /// The error of a publication that stopped past its commit point: what is there is of two publications.
 fn half_done(error: Error) -> Error {
-    if matches!(error.code, Code::CommitIncomplete | Code::LockLost | Code::Interrupted) {
+    if matches!(error.code, Code::CommitIncomplete | Code::LockLost) {
         return error;
     }
     let again = "the next run finishes it";
-    let hint = error.hint.as_ref().map_or_else(|| again.to_owned(), |hint| format!("{hint}; {again}"));
+    let hint = error.hint.as_ref().map_or_else(|| again.to_owned(), |hint| format!("{hint}, then {again}"));
     Error { message: format!("{}, and the destination is half-published", error.message), ..error }.hint(hint)
 }
 

@@ -95,7 +95,7 @@ impl Publication<'_> {
                 _ => {}
             }
         }
-        self.site().locked(|guard| self.under_lock(guard, &journal, warnings))
+        self.site().locked(warnings, |guard, warnings| self.under_lock(guard, &journal, warnings))
     }
 
     fn under_lock(&self, guard: &dyn Guard, journal: &str, warnings: &mut Vec<Warning>) -> Result<Published> {

@@ -100,13 +100,22 @@ pub struct Foreseen {
 
 impl Site<'_> {
     /// Does `work` under the lock.
-    pub fn locked<T>(&self, work: impl FnOnce(&dyn Guard) -> Result<T>) -> Result<T> {
+    pub fn locked<T>(
+        &self,
+        warnings: &mut Vec<Warning>,
+        work: impl FnOnce(&dyn Guard, &mut Vec<Warning>) -> Result<T>,
+    ) -> Result<T> {
         let guard = self.lock()?;
-        let done = work(guard.as_ref());
+        let done = work(guard.as_ref(), warnings);
         let left = |name: &String| name != STATE && !name.starts_with(LOCK);
         let mark = self.target.own_names(RESERVED).map_or(true, |names| names.iter().any(left));
-        // Whatever was done counts; a lock file that can't be removed makes the next command look twice, no more.
-        let _ = guard.release(mark);
+        // Whatever was done counts: what can't be removed makes the next command look twice, and perhaps wait.
+        if let Err(error) = guard.release(mark)
+            && done.is_ok()
+        {
+            let message = format!("what this command left for its own use stays: {}", error.message);
+            warnings.push(Warning::new(Code::CleanUpFailed, message));
+        }
         done
     }
 

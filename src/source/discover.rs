@@ -3,6 +3,7 @@
 use crate::bundle::{self, Manifest};
 use crate::error::{Code, Error, Result, Warning};
 use crate::path::{BundlePath, MANIFEST, RelPath, escape};
+use crate::pool;
 use crate::storage::{MAX_DEPTH, Met, Storage};
 
 /// What was found below a source root.
@@ -24,7 +25,7 @@ pub struct Found {
 }
 
 /// Finds every bundle below `root` and reads its manifest. One bad bundle is a [`Found`] with an error; only a root
-/// that can't be read fails as a whole.
+/// that can't be read, or not any more, fails as a whole.
 pub fn discover(root: &dyn Storage) -> Result<Discovery> {
     let mut discovery = Discovery::default();
     let mut met: Vec<(Vec<u8>, Option<Error>)> = Vec::new();
@@ -46,7 +47,15 @@ pub fn discover(root: &dyn Storage) -> Result<Discovery> {
         let message = format!("{}: no {MANIFEST} below it", root.describe());
         discovery.warnings.push(Warning::new(Code::NoBundles, message));
     }
-    discovery.bundles = met.into_iter().map(|(raw, error)| found(root, &raw, error)).collect();
+    let load = |(raw, error): &(Vec<u8>, Option<Error>)| found(root, raw, error.clone());
+    for found in pool::map_while(root.reads(), &met, load, |found| {
+        found.bundle.as_ref().err().is_none_or(|error| !error.is_out_of_reach())
+    }) {
+        match found.bundle {
+            Err(error) if error.is_out_of_reach() => return Err(error),
+            _ => discovery.bundles.push(found),
+        }
+    }
     Ok(discovery)
 }
 

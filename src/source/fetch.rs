@@ -6,11 +6,11 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::staging::{Staging, create, fail, placed};
-use crate::bundle::{self, FileEntry, Manifest, finding, invalid_bundle, pass_file};
-use crate::error::{Code, Detail, Error, Result};
+use crate::bundle::{self, FileEntry, Manifest, finding, invalid_bundle, is_of_the_file, pass_file};
+use crate::error::{Detail, Error, Result};
 use crate::host::Cancel;
 use crate::pool;
 use crate::storage::{Local, Modes, Storage};
@@ -99,27 +99,22 @@ impl<'a> Files<'a> {
 
     fn fetch(&self, staging: &Staging) -> Result<PathBuf> {
         let into = staging.directory()?;
-        let fetched = self.fetch_into(&into, staging.reads());
+        let fetched = self.fetch_into(&into);
         if fetched.is_err() {
             let _ = fs::remove_dir_all(&into);
         }
         fetched.map(|()| into)
     }
 
-    fn fetch_into(&self, into: &Path, reads: usize) -> Result<()> {
+    fn fetch_into(&self, into: &Path) -> Result<()> {
         let dirs: BTreeSet<&str> = self.manifest.files.iter().filter_map(|file| file.path.parent()).collect();
         Local::new(into, PRIVATE).make_dirs(&dirs.into_iter().collect::<Vec<_>>()).map_err(placed)?;
-        let stopped = AtomicBool::new(false);
-        let results = pool::map(reads, &self.manifest.files, |file| {
-            if stopped.load(Ordering::Relaxed) {
-                return Ok(None);
-            }
-            let result = self.fetch_file(into, file);
-            if result.as_ref().map_or(true, |found| found.as_ref().is_some_and(|found| !is_of_the_file(found.code))) {
-                stopped.store(true, Ordering::Relaxed);
-            }
-            result
-        });
+        let goes_on = |fetched: &Result<Option<Detail>>| match fetched {
+            Ok(found) => found.as_ref().is_none_or(is_of_the_file),
+            Err(_) => false,
+        };
+        let fetch = |file: &FileEntry| self.fetch_file(into, file);
+        let results = pool::map_while(self.source.reads(), &self.manifest.files, fetch, goes_on);
         self.cancel.check()?;
         let wrong: Vec<Option<Detail>> = results.into_iter().collect::<Result<_>>()?;
         invalid_bundle(wrong.into_iter().flatten().collect()).map_or(Ok(()), Err)
@@ -141,11 +136,4 @@ impl<'a> Files<'a> {
         written?;
         Ok(passed.err().map(|error| finding(&file.path, error)))
     }
-}
-
-/// Whether such a finding says nothing of other files; after any other they are not even tried: a server that does not
-/// answer would be waited for again with each.
-fn is_of_the_file(code: Code) -> bool {
-    use Code::{DigestMismatch, MissingFile, NotARegularFile, PathTooLong, PermissionDenied, SizeMismatch};
-    matches!(code, MissingFile | SizeMismatch | DigestMismatch | NotARegularFile | PermissionDenied | PathTooLong)
 }

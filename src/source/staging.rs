@@ -24,7 +24,6 @@ const PATIENCE: usize = 50;
 /// The place of one pipeline's fetched bundles. What was made there goes when this is dropped.
 pub struct Staging {
     place: Option<PathBuf>,
-    reads: usize,
     held: Mutex<Option<Held>>,
 }
 
@@ -37,20 +36,15 @@ struct Held {
 }
 
 impl Staging {
-    /// A place below `place`, or else below `/var/tmp`, for bundles of which so many files are read at the same time.
-    /// Nothing is made there before it is needed. What runs left that were killed is swept away.
-    pub fn new(place: Option<&Path>, reads: usize) -> Staging {
-        let staging = Staging { place: place.map(Path::to_owned), reads, held: Mutex::default() };
+    /// A place below `place`, or else below `/var/tmp`. Nothing is made there before it is needed. What runs left that
+    /// were killed is swept away.
+    pub fn new(place: Option<&Path>) -> Staging {
+        let staging = Staging { place: place.map(Path::to_owned), held: Mutex::default() };
         // Whether the place is any good is told once it is needed.
         if let Ok(place) = trusted(staging.place.as_deref().unwrap_or(Path::new(DEFAULT))) {
             sweep(&place);
         }
         staging
-    }
-
-    /// How many files are read at the same time.
-    pub(super) fn reads(&self) -> usize {
-        self.reads
     }
 
     /// A new directory for one bundle, which nobody else may look into.
@@ -257,10 +251,10 @@ mod tests {
         symlink("precious", place.join("distributor-fetch-link")).unwrap();
         let linked = leftover("distributor-fetch-lock");
         symlink("../precious/lock", linked.join(LOCK)).unwrap();
-        let living = Staging::new(Some(place), 1);
+        let living = Staging::new(Some(place));
         let at = living.directory().unwrap();
         fs::write(at.join("file"), "x").unwrap();
-        drop(Staging::new(Some(place), 1));
+        drop(Staging::new(Some(place)));
         assert!(at.join("file").exists(), "one that is held is left alone");
         let own = at.parent().unwrap().file_name().unwrap().to_str().unwrap().to_owned();
         let left = [
@@ -280,7 +274,7 @@ mod tests {
     fn nothing_is_made_before_it_is_needed() {
         let scene = tempfile::tempdir().unwrap();
         let place = scene.path().join("a/b");
-        let staging = Staging::new(Some(&place), 1);
+        let staging = Staging::new(Some(&place));
         assert!(!scene.path().join("a").exists());
         let (one, two) = (staging.directory().unwrap(), staging.directory().unwrap());
         assert!(one.is_dir() && two.is_dir() && one != two);
@@ -290,7 +284,7 @@ mod tests {
 
     /// Why nothing is staged there.
     fn refused(place: &Path) -> String {
-        let error = Staging::new(Some(place), 1).directory().unwrap_err();
+        let error = Staging::new(Some(place)).directory().unwrap_err();
         assert_eq!(error.code, Code::PermissionDenied, "{error:?}");
         assert!(error.hint.is_some());
         error.message
@@ -307,7 +301,7 @@ mod tests {
                 assert!(refused(&place).contains(&format!("others may write to {} ", dir.display())));
             }
             fs::set_permissions(dir, Permissions::from_mode(0o1777)).unwrap();
-            Staging::new(Some(&place), 1).directory().unwrap();
+            Staging::new(Some(&place)).directory().unwrap();
         }
         assert!(names(&place).is_empty());
     }
@@ -318,7 +312,7 @@ mod tests {
         let (real, link) = (scene.path().join("real"), scene.path().join("link"));
         fs::create_dir(&real).unwrap();
         symlink("real", &link).unwrap();
-        Staging::new(Some(&link), 1).directory().unwrap();
+        Staging::new(Some(&link)).directory().unwrap();
         // Only root can make what is somebody else's.
         if user() != 0 {
             return;
@@ -332,7 +326,7 @@ mod tests {
         let theirs = scene.path().join("distributor-fetch-theirs");
         fs::create_dir(&theirs).unwrap();
         chown(&theirs, Some(65534), None).unwrap();
-        drop(Staging::new(Some(scene.path()), 1));
+        drop(Staging::new(Some(scene.path())));
         assert!(theirs.exists() && names(&real).is_empty());
     }
 
@@ -342,7 +336,7 @@ mod tests {
         let file = scene.path().join("file");
         fs::write(&file, "").unwrap();
         for place in [file.clone(), file.join("below")] {
-            let error = Staging::new(Some(&place), 1).directory().unwrap_err();
+            let error = Staging::new(Some(&place)).directory().unwrap_err();
             assert_eq!((error.code, error.hint.is_some()), (Code::StorageError, true), "{error}");
         }
     }

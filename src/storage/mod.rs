@@ -19,6 +19,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
 use crate::names::STAGE_PREFIX;
 use crate::path::{BundlePath, RawPath, RelPath};
+use crate::pool;
 
 /// What a search for a marker file met.
 #[derive(Debug)]
@@ -182,6 +183,11 @@ pub trait Guard: Send {
 pub trait Storage: Send + Sync {
     /// The place, for messages. Never holds a secret.
     fn describe(&self) -> String;
+
+    /// How many files are best read at the same time.
+    fn reads(&self) -> usize {
+        pool::cores()
+    }
 
     /// What recovery can do here.
     fn recovery(&self) -> Recovery;

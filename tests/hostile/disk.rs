@@ -161,7 +161,7 @@ fn a_staging_directory_that_is_full_is_told_as_such_and_left_empty() {
         for at in 2..most {
             let unit = if options == "size" { 4096 } else { 1 };
             assert!(mount.again(&format!("{options}={}", at * unit)));
-            let (staging, checked) = (Staging::new(Some(&scene.path("out")), 3), Checked::new(1));
+            let (staging, checked) = (Staging::new(Some(&scene.path("out"))), Checked::new(1));
             let fetched = source::Files::new(&storage, &manifest, &checked, Some(&staging), &cancel).ready();
             if let Err(error) = fetched {
                 assert_eq!(error.code, Code::NoSpace, "{options} {at}: {error:?}");

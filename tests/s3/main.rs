@@ -4,10 +4,12 @@
 
 mod failures;
 mod guides;
+mod https;
 mod killed;
 mod runs;
 mod scene;
 #[path = "../servers/mod.rs"]
 mod servers;
+mod signals;
 mod sources;
 mod upkeep;

@@ -76,10 +76,14 @@ impl Scene {
     }
 
     pub(crate) fn s3_through(&self, address: SocketAddr, below: &str) -> String {
+        self.s3_at(&format!("http://{address}"), below)
+    }
+
+    pub(crate) fn s3_at(&self, endpoint: &str, below: &str) -> String {
         let (bucket, region) = (self.place.bucket, self.place.server.region);
         let prefix = format!("{}{below}", self.place.prefix);
         format!(
-            "backend: s3, endpoint: 'http://{address}', bucket: {bucket}, prefix: '{prefix}', region: {region}, \
+            "backend: s3, endpoint: '{endpoint}', bucket: {bucket}, prefix: '{prefix}', region: {region}, \
              path_style: true, access_key_id_env: TEST_KEY_ID, secret_access_key_env: TEST_SECRET_KEY"
         )
     }

@@ -2,6 +2,8 @@
 
 use crate::scene::{INSPECT, RUN, Scene, VALIDATE, files, outcomes, texts};
 use crate::servers;
+use crate::servers::fault::Fault;
+use crate::servers::proxy::{Kind, Proxy};
 
 const JUNE: &[(&str, &str)] = &[("data/june.csv", "a,b\n"), ("index.html", "<h1>June</h1>\n")];
 const JULY: &[(&str, &str)] = &[("index.html", "<h1>July</h1>\n")];
@@ -89,4 +91,79 @@ fn a_source_without_bundles_is_a_warning_and_one_that_is_not_there_an_error() {
             assert_eq!(scene.run(program, "-c site.yml --pipeline reports", 1)["error"]["code"], code);
         }
     }
+}
+
+#[test]
+fn an_object_is_read_once_for_all_destinations_and_not_at_all_where_nothing_changed() {
+    for server in servers::all() {
+        let scene = Scene::on(server);
+        let proxy = Proxy::before(server.address);
+        let targets: Vec<String> = (0..3).map(|n| format!("id: d{n}, backend: local, path: out{n}")).collect();
+        let targets: Vec<&str> = targets.iter().map(String::as_str).collect();
+        scene.configure(&scene.s3_through(proxy.address, "in"), &targets);
+        scene.bundle_there("in/june/", 1, JUNE).bundle_there("in/july/", 2, JULY);
+        let read = || {
+            let seen = proxy.seen().into_iter().filter(|seen| seen.kind == Kind::GetObject);
+            let mut keys: Vec<String> = seen.map(|seen| seen.key[scene.place.prefix.len()..].to_owned()).collect();
+            proxy.forget();
+            keys.sort_unstable();
+            keys
+        };
+        let manifests = ["in/july/manifest.json", "in/june/manifest.json"];
+        assert_eq!(scene.publish("", 0), ["publish_new"; 6]);
+        assert_eq!(
+            read(),
+            ["in/july/index.html", manifests[0], "in/june/data/june.csv", "in/june/index.html", manifests[1]]
+        );
+        assert_eq!(scene.publish("", 0), ["skip_same"; 6]);
+        assert_eq!(read(), manifests);
+    }
+}
+
+/// A place whose server is waited for only shortly.
+fn impatient(scene: &Scene, proxy: &Proxy) -> String {
+    format!("{}, concurrency: 4, timeout: 1s", scene.s3_through(proxy.address, "in"))
+}
+
+#[test]
+fn a_server_that_falls_silent_is_not_waited_for_with_every_file() {
+    let Some(server) = servers::all().pop() else { return };
+    let scene = Scene::on(server);
+    let proxy = Proxy::before(server.address);
+    scene.configure(&impatient(&scene, &proxy), &["id: disk, backend: local, path: out"]);
+    let names: Vec<String> = (0..40).map(|n| format!("page{n:02}.html")).collect();
+    let pages: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "<p>\n")).collect();
+    scene.bundle_there("in/june/", 1, &pages);
+    for program in [VALIDATE, RUN] {
+        // The manifest is read, and some of the pages.
+        proxy.fault_after(6, usize::MAX, Fault::Silence, |seen| seen.kind == Kind::GetObject);
+        let args = if program == VALIDATE { "-c site.yml --pipeline reports" } else { "-c site.yml" };
+        let document = scene.run(program, args, 1);
+        let errors = match program {
+            VALIDATE => &document["bundles"][0]["errors"],
+            _ => &document["pipelines"][0]["destinations"][0]["error"]["detail"],
+        };
+        let codes = texts(errors, "code");
+        assert!((1..=4).contains(&codes.len()) && codes.iter().all(|code| *code == "timeout"), "{document}");
+        // Two tries for each of those that were being read.
+        assert!(proxy.count(Kind::GetObject) <= 6 + 2 * 4, "{:?}", proxy.counts());
+        proxy.forget();
+    }
+    assert!(!scene.path("out/june").exists());
+}
+
+#[test]
+fn a_server_that_falls_silent_between_manifests_fails_the_source() {
+    let Some(server) = servers::all().pop() else { return };
+    let scene = Scene::on(server);
+    let proxy = Proxy::before(server.address);
+    scene.configure(&impatient(&scene, &proxy), &["id: disk, backend: local, path: out"]);
+    (1..=20).for_each(|day| {
+        scene.bundle_there(&format!("in/{day}/"), day, JULY);
+    });
+    proxy.fault_after(5, usize::MAX, Fault::Silence, |seen| seen.kind == Kind::GetObject);
+    let document = scene.run(RUN, "-c site.yml", 1);
+    assert_eq!(document["pipelines"][0]["error"]["code"], "timeout", "{document}");
+    assert!(proxy.count(Kind::GetObject) <= 5 + 2 * 4, "{:?}", proxy.counts());
+    assert!(!scene.path("out").exists());
 }

@@ -13,6 +13,7 @@ pub(crate) mod place;
 pub(crate) mod process;
 pub(crate) mod proxy;
 pub(crate) mod sign;
+pub(crate) mod tls;
 
 use std::io::Write;
 use std::net::SocketAddr;

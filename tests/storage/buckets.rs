@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::time::Duration;
 
 use distributor::host::{Cancel, Holder};
-use distributor::storage::s3::{Key, Keys, Parts, Settings};
+use distributor::storage::s3::{Key, Keys, Parts, Proxies, Settings};
 use distributor::storage::{S3, Storage};
 
 use crate::scene::{NEW, Scene};
@@ -37,6 +37,7 @@ pub(crate) fn s3_with(place: &Place, endpoint: &str, change: impl FnOnce(&mut Se
         connect_timeout: Duration::from_secs(5),
         timeout: Duration::from_secs(20),
         authorities: None,
+        proxies: Proxies::default(),
         keys: keys(ACCESS_KEY, SECRET_KEY),
         holder: Holder::this_process(),
         cancel: Cancel::default(),

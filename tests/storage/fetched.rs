@@ -71,8 +71,8 @@ impl Remote {
         Remote { memory, manifest: manifest(files), place: tempfile::tempdir().unwrap(), cancel: Cancel::default() }
     }
 
-    fn staging(&self, reads: usize) -> Staging {
-        Staging::new(Some(self.place.path()), reads)
+    fn staging(&self) -> Staging {
+        Staging::new(Some(self.place.path()))
     }
 
     /// What lies in the place.
@@ -85,11 +85,11 @@ impl Remote {
         let seen = Reads::default();
         let log = seen.clone();
         let reading = reading.unwrap_or_else(|| Arc::new(|_, opened| Ok(opened)));
-        let memory = self.memory.reading(Arc::new(move |path, opened| {
+        let memory = self.memory.at_a_time(reads).reading(Arc::new(move |path, opened| {
             log.count(path);
             reading(path, opened)
         }));
-        let (staging, checked) = (self.staging(reads), Checked::new(1));
+        let (staging, checked) = (self.staging(), Checked::new(1));
         let files = Files::new(&memory, &self.manifest, &checked, Some(&staging), &self.cancel);
         let error = files.ready().unwrap_err();
         assert_eq!(files.ready().unwrap_err().message, error.message, "it is not tried again");
@@ -123,7 +123,7 @@ fn what_arrives_is_private_whatever_the_umask() {
         }
         return;
     };
-    let (staging, checked) = (Staging::new(Some(&place), 2), Checked::new(1));
+    let (staging, checked) = (Staging::new(Some(&place)), Checked::new(1));
     let copy = Files::new(&remote.memory, &remote.manifest, &checked, Some(&staging), &remote.cancel);
     copy.ready().unwrap();
     for (path, bytes) in files {
@@ -155,7 +155,7 @@ fn many_that_want_a_bundle_get_one_copy_and_the_last_one_takes_it_away() {
         together.wait();
         Ok(opened)
     }));
-    let (staging, checked) = (remote.staging(4), Checked::new(3));
+    let (staging, checked) = (remote.staging(), Checked::new(3));
     std::thread::scope(|scope| {
         for _ in 0..3 {
             scope.spawn(|| {
@@ -287,7 +287,7 @@ fn a_large_file_passes_through() {
         let body = Watched { left: SIZE, given: 0, place: place.clone() };
         Ok(Opened { size: SIZE, body: Box::new(body) })
     }));
-    let (staging, checked) = (remote.staging(4), Checked::new(1));
+    let (staging, checked) = (remote.staging(), Checked::new(1));
     Files::new(&memory, &remote.manifest, &checked, Some(&staging), &remote.cancel).ready().unwrap();
     assert_eq!(bytes_below(remote.place.path()), SIZE);
 }
@@ -324,7 +324,7 @@ impl Published {
 
     /// One run to one destination.
     fn run(&self, memory: &Memory, id: &str, target: &dyn Storage) -> Result<Action> {
-        let (checked, staging) = (Checked::new(1), self.remote.staging(4));
+        let (checked, staging) = (Checked::new(1), self.remote.staging());
         let run = |publication: &Publication<'_>, _: &World<'_>| publication.run(&mut Vec::new());
         let action = self.publication((memory, &checked, &staging), (id, target), run)?.decision.action;
         assert_eq!(action.is_skip(), self.remote.there().is_empty(), "{action:?}: {:?}", self.remote.there());
@@ -340,7 +340,7 @@ fn a_bundle_is_read_once_for_all_its_destinations_and_never_for_those_that_have_
     let (local, other) = (scene.scene.local(), scene.scene.local_at("out-m"));
     let targets: [(&str, &dyn Storage); 3] = [("d", &local), ("m", &other), ("e", &objects)];
     for (round, action) in [Action::PublishNew, Action::SkipSame].into_iter().enumerate() {
-        let (checked, staging) = (Checked::new(targets.len()), scene.remote.staging(4));
+        let (checked, staging) = (Checked::new(targets.len()), scene.remote.staging());
         std::thread::scope(|scope| {
             for target in targets {
                 let (scene, checked, staging, memory) = (&scene, &checked, &staging, &memory);
@@ -368,7 +368,7 @@ fn a_bundle_is_read_once_for_all_its_destinations_and_never_for_those_that_have_
 fn a_dry_run_reads_once_too() {
     let scene = Published::new();
     let memory = scene.reads.of(&scene.remote.memory);
-    let (checked, staging) = (Checked::new(1), scene.remote.staging(4));
+    let (checked, staging) = (Checked::new(1), scene.remote.staging());
     let target = scene.scene.local();
     scene.publication((&memory, &checked, &staging), ("d", &target), |publication, _| {
         let mut plan = publication.look(&mut Vec::new()).unwrap().plan.unwrap();
@@ -427,7 +427,7 @@ fn a_staging_directory_that_is_none_is_not_taken_for_a_destination() {
     let scene = Published::new();
     let file = scene.remote.place.path().join("file");
     std::fs::write(&file, "").unwrap();
-    let (checked, staging, target) = (Checked::new(1), Staging::new(Some(&file), 1), scene.scene.local());
+    let (checked, staging, target) = (Checked::new(1), Staging::new(Some(&file)), scene.scene.local());
     let run = |publication: &Publication<'_>, _: &World<'_>| publication.run(&mut Vec::new()).err();
     let error = scene.publication((&scene.remote.memory, &checked, &staging), ("d", &target), run).unwrap();
     assert!(error.code == Code::StorageError && error.message.ends_with("file: not a directory"), "{error:?}");

@@ -40,9 +40,16 @@ pub(crate) struct Memory {
     /// A directory that listings do not look into.
     closed: Option<&'static str>,
     reading: Option<Reading>,
+    /// How many are best read at the same time, where that is told.
+    at_a_time: Option<usize>,
 }
 
 impl Memory {
+    /// The same objects, of which so many are best read at the same time.
+    pub(crate) fn at_a_time(&self, reads: usize) -> Memory {
+        Memory { at_a_time: Some(reads), ..self.clone() }
+    }
+
     /// The same objects, where listings do not look into `dir`.
     pub(crate) fn closing(&self, dir: &'static str) -> Memory {
         Memory { closed: Some(dir), ..self.clone() }
@@ -129,6 +136,10 @@ impl Storage for Memory {
         format!("memory:{}", self.prefix)
     }
 
+    fn reads(&self) -> usize {
+        self.at_a_time.unwrap_or(4)
+    }
+
     fn recovery(&self) -> Recovery {
         Recovery::DirtyMark
     }
@@ -140,6 +151,7 @@ impl Storage for Memory {
             prefix: self.key(&below),
             closed: None,
             reading: self.reading.clone(),
+            at_a_time: self.at_a_time,
         })
     }
 

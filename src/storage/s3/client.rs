@@ -1,5 +1,6 @@
 //! Requests: addressed, signed, sent, tried again, and what went wrong with them.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -18,7 +19,7 @@ use super::payload::Payload;
 use super::xml::{self, Document};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
-use crate::http::{Failed, Http, retried};
+use crate::http::{Failed, Http, is_broken_off, is_unknown_host, retried};
 
 /// `YYYYMMDD'T'HHMMSS'Z'`, as `x-amz-date` has it.
 const AMZ_DATE: &[time::format_description::FormatItem<'static>] =
@@ -38,6 +39,13 @@ pub(super) struct Address {
     pub(super) region: String,
 }
 
+impl Address {
+    /// Whether the bucket is part of the host's name.
+    fn is_by_host(&self) -> bool {
+        self.base.host_str().and_then(|host| host.strip_prefix(&self.bucket)).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
 /// Sends requests to one bucket.
 pub(super) struct Client {
     pub(super) http: Http,
@@ -46,6 +54,8 @@ pub(super) struct Client {
     /// The key that was used last.
     pub(super) used: Mutex<Option<Arc<Key>>>,
     pub(super) cancel: Cancel,
+    /// Whether the lock is held: what was begun under it comes to its end, or is undone.
+    pub(super) locked: AtomicBool,
 }
 
 /// One request.
@@ -53,6 +63,8 @@ pub(super) struct Ask<'a> {
     pub(super) method: Method,
     /// The object; empty for the bucket itself.
     pub(super) key: &'a str,
+    /// What it is about, for messages.
+    about: &'a str,
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) headers: Vec<(&'static str, String)>,
     pub(super) payload: Payload<'a>,
@@ -62,7 +74,13 @@ pub(super) struct Ask<'a> {
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
-        Ask { method, key, query: Vec::new(), headers: Vec::new(), payload: Payload::None, stands: &[] }
+        Ask { method, key, about: key, query: Vec::new(), headers: Vec::new(), payload: Payload::None, stands: &[] }
+    }
+
+    /// A request of the bucket that is about what begins with `prefix`.
+    pub(super) fn about(mut self, prefix: &'a str) -> Ask<'a> {
+        self.about = prefix;
+        self
     }
 
     pub(super) fn query(mut self, name: &'static str, value: impl Into<String>) -> Ask<'a> {
@@ -126,12 +144,17 @@ impl Answer {
 impl Client {
     /// Sends a request until there is an answer: one that is good, or a refusal that the request takes for an answer.
     pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Answer> {
-        self.exchange(ask, |_, answer| Ok(answer))
+        self.exchange(ask, &self.heeded(ask), |_, answer| Ok(answer))
+    }
+
+    /// The same until `cancel` ends it.
+    pub(super) fn send_until(&self, cancel: &Cancel, ask: &Ask<'_>) -> Result<Answer> {
+        self.exchange(ask, cancel, |_, answer| Ok(answer))
     }
 
     /// The same, and reads the answer's body whole, at most `limit` bytes, as part of each try.
     pub(super) fn fetch(&self, ask: &Ask<'_>, limit: u64) -> Result<(Answer, Vec<u8>)> {
-        self.exchange(ask, |client, mut answer| {
+        self.exchange(ask, &self.heeded(ask), |client, mut answer| {
             let bytes = client.whole(ask, &mut answer, limit)?;
             Ok((answer, bytes))
         })
@@ -140,7 +163,7 @@ impl Client {
     /// The same for requests that are answered by a document; nothing where it is a refusal that stands. What it says
     /// counts, whatever the status: servers begin to answer before they are done.
     pub(super) fn ask<T: Document>(&self, ask: &Ask<'_>) -> Result<(Answer, Option<T>)> {
-        self.exchange(ask, |client, mut answer| {
+        self.exchange(ask, &self.heeded(ask), |client, mut answer| {
             let body = client.whole(ask, &mut answer, LONGEST)?;
             if !answer.is_good() {
                 answer.fault = Some(Fault::parse(answer.status, &body));
@@ -158,7 +181,7 @@ impl Client {
                     Err(client.failed(ask, &fault))
                 }
                 Err(what) => {
-                    let message = format!("{}: the server's answer can't be read: {what}", client.place(ask.key));
+                    let message = format!("{}: the server's answer can't be read: {what}", client.place(ask.about));
                     Err(Failed::ForNow(Error::new(Code::StorageError, message), None))
                 }
             }
@@ -168,21 +191,22 @@ impl Client {
     fn whole(&self, ask: &Ask<'_>, answer: &mut Answer, limit: u64) -> std::result::Result<Vec<u8>, Failed> {
         answer.bytes(limit).map_err(|error| match error {
             ureq::Error::BodyExceedsLimit(_) => {
-                let message = format!("{}: the server's answer is longer than {limit} bytes", self.place(ask.key));
+                let message = format!("{}: the server's answer is longer than {limit} bytes", self.place(ask.about));
                 Failed::ForGood(Error::new(Code::StorageError, message))
             }
-            error => self.lost(ask.key, &error),
+            error => self.lost(ask.about, &error),
         })
     }
 
     fn exchange<T>(
         &self,
         ask: &Ask<'_>,
+        cancel: &Cancel,
         finish: impl Fn(&Client, Answer) -> std::result::Result<T, Failed>,
     ) -> Result<T> {
         let (mut repeated, mut renewed) = (false, false);
-        retried(&self.cancel, |_| {
-            let key = self.keys.get(&self.http, &self.cancel).map_err(Failed::ForGood)?;
+        retried(cancel, |_| {
+            let key = self.keys.get(&self.http, cancel).map_err(Failed::ForGood)?;
             self.used.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&key));
             let before = std::mem::replace(&mut repeated, true);
             let (parts, body) = self.once(ask, &key)?.into_parts();
@@ -194,21 +218,32 @@ impl Client {
             let fault = answer.fault();
             if fault.is_expired() && !renewed && self.keys.renew(&key) {
                 renewed = true;
-                return Err(Failed::ForNow(self.refused(ask.key, &fault), Some(Duration::ZERO)));
+                return Err(Failed::ForNow(self.refused(ask.about, &fault), Some(Duration::ZERO)));
             }
             Err(self.failed(ask, &fault))
         })
     }
 
+    /// What ends the tries of a request: a signal, unless it changes something or is asked by who holds the lock.
+    fn heeded(&self, ask: &Ask<'_>) -> Cancel {
+        let looks = ask.method == Method::GET || ask.method == Method::HEAD;
+        let stops = looks && !self.locked.load(Ordering::Relaxed);
+        if stops { self.cancel.clone() } else { self.cancel.deaf() }
+    }
+
     fn failed(&self, ask: &Ask<'_>, fault: &Fault) -> Failed {
-        let error = self.refused(ask.key, fault);
+        let mut error = self.refused(ask.about, fault);
+        // S3 knows a bucket or says `NoSuchBucket`.
+        if ask.key.is_empty() && fault.status == 404 && fault.code != "NoSuchBucket" {
+            error = error.hint("check the endpoint: is it that of an S3 server, without the bucket's name?");
+        }
         if fault.is_temporary() { Failed::ForNow(error, fault.retry_after) } else { Failed::ForGood(error) }
     }
 
     /// Sends a request once.
     fn once(&self, ask: &Ask<'_>, key: &Key) -> std::result::Result<Response<Body>, Failed> {
         let fail = |what: &dyn std::fmt::Display| {
-            Failed::ForGood(Error::new(Code::StorageError, format!("{}: {what}", self.place(ask.key))))
+            Failed::ForGood(Error::new(Code::StorageError, format!("{}: {what}", self.place(ask.about))))
         };
         let url = self.url(ask).ok_or_else(|| fail(&"no URL can name this object"))?;
         let signed = self.sign(ask, &url, key).map_err(|error| fail(&error))?;
@@ -216,7 +251,7 @@ impl Client {
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| self.lost(ask.key, error))
+        ask.payload.send(&self.http, request, &|error| self.lost(ask.about, error))
     }
 
     /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.
@@ -284,7 +319,16 @@ impl Client {
 
     /// What a request ended with that got no whole answer: the server is what matters then.
     fn lost(&self, key: &str, error: &ureq::Error) -> Failed {
-        Failed::of(&format!("{}: {}", self.place(key), host(&self.address.base)), error)
+        let base = &self.address.base;
+        let failed = Failed::of(&format!("{}: {}", self.place(key), self.http.route(base.as_str())), error);
+        let hint = if is_unknown_host(error) && self.address.is_by_host() {
+            "check the endpoint; a server that does not know buckets as host names wants path_style: true"
+        } else if is_broken_off(error) && base.scheme() == "http" {
+            "check the address and the network, then run again; or is it https that it speaks?"
+        } else {
+            return failed;
+        };
+        failed.hint(hint)
     }
 
     /// The error of an answer that is no good.

@@ -113,6 +113,7 @@ impl Fault {
             "AccessDenied" | "AllAccessDisabled" => {
                 "the key needs s3:ListBucket on the bucket and s3:GetObject, s3:PutObject, s3:DeleteObject below the prefix"
             }
+            "InvalidStorageClass" => "give storage_class a class that the server knows; most are in capitals",
             "InvalidObjectState" => "it is archived: restore it first",
             _ if self.is_expired() => "get new credentials",
             _ if self.status == 403 && self.code.is_empty() => {
@@ -147,7 +148,8 @@ pub(super) fn passes(code: &str) -> bool {
 pub(super) fn error(place: &str, address: &Address, fault: &Fault) -> Error {
     if let Some(region) = fault.region.as_ref().filter(|region| **region != address.region && fault.is_elsewhere()) {
         let message = format!("{place}: the bucket is in region {region}, and {} is configured", address.region);
-        return Error::new(Code::StorageError, message).hint(format!("set region: {region}, and an endpoint of it"));
+        return Error::new(Code::StorageError, message)
+            .hint(format!("set region: {region}, and an endpoint of that region where there is more than one"));
     }
     let said = match (fault.code.as_str(), fault.message.trim()) {
         ("", "") => format!("the server answers {}", fault.status),

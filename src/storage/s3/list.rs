@@ -81,6 +81,7 @@ impl S3 {
         let mut last = String::new();
         loop {
             let mut ask = Ask::new(Method::GET, "")
+                .about(&prefix)
                 .query("list-type", "2")
                 .query("prefix", &prefix)
                 .query("encoding-type", "url");

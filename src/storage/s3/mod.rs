@@ -17,7 +17,6 @@ mod xml;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,6 +25,8 @@ use url::Url;
 
 pub use credentials::{Key, Keys};
 pub use multipart::Parts;
+
+pub use crate::http::{Authorities, Proxies};
 
 use self::client::{Address, Client};
 use self::own::Own;
@@ -64,8 +65,10 @@ pub struct Settings {
     pub connect_timeout: Duration,
     /// How long nothing may move.
     pub timeout: Duration,
-    /// A PEM file with the certificates of authorities, in place of those that are built in.
-    pub authorities: Option<PathBuf>,
+    /// Whom to trust, in place of the authorities that are built in.
+    pub authorities: Option<Authorities>,
+    /// What stands before servers.
+    pub proxies: Proxies,
     /// What requests are signed with.
     pub keys: Keys,
     /// This process, as it stands in locks.
@@ -124,11 +127,16 @@ impl S3 {
             timeout: settings.timeout,
             connections: settings.concurrency + 2,
             authorities: settings.authorities,
+            proxies: settings.proxies,
         });
-        let http = http.map_err(|what| {
-            Error::new(Code::InvalidConfig, format!("$AWS_CA_BUNDLE: {what}")).hint("give the name of a PEM file")
-        })?;
-        let client = Client { http, address, keys: settings.keys, used: Mutex::default(), cancel: settings.cancel };
+        let client = Client {
+            http,
+            address,
+            keys: settings.keys,
+            used: Mutex::default(),
+            cancel: settings.cancel,
+            locked: AtomicBool::new(false),
+        };
         let settings = Kept {
             storage_class: settings.storage_class,
             cache_control: settings.cache_control,
@@ -186,6 +194,10 @@ fn is_aws_with_dots(settings: &Settings) -> bool {
 impl Storage for S3 {
     fn describe(&self) -> String {
         self.client.place(self.prefix.trim_end_matches('/')).trim_end_matches('/').to_owned()
+    }
+
+    fn reads(&self) -> usize {
+        self.settings.concurrency
     }
 
     fn recovery(&self) -> Recovery {

@@ -162,7 +162,7 @@ impl S3 {
         let take = Mutex::new(take);
         let read = std::thread::scope(|scope| {
             for _ in 0..senders {
-                scope.spawn(|| self.send_part_after_part(&key, &begun.upload_id, &take, &etags));
+                scope.spawn(|| self.send_part_after_part((&key, &begun.upload_id), &take, &etags, cancel));
             }
             let read = read_parts(job, size, want.size, cancel, &mut |number, bytes| {
                 let failed = etags.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(_, etag)| etag.is_err());
@@ -183,25 +183,30 @@ impl S3 {
 
     fn send_part_after_part(
         &self,
-        key: &str,
-        upload_id: &str,
+        upload: (&str, &str),
         take: &Mutex<Receiver<(usize, Vec<u8>)>>,
         etags: &Mutex<Vec<(usize, Result<String>)>>,
+        cancel: &Cancel,
     ) {
         loop {
             let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok((number, bytes)) = next else { return };
-            let sent = self.send_part(key, upload_id, number, &bytes);
+            let sent = self.send_part(upload, (number, &bytes), cancel);
             etags.lock().unwrap_or_else(PoisonError::into_inner).push((number, sent));
         }
     }
 
-    fn send_part(&self, key: &str, upload_id: &str, number: usize, bytes: &[u8]) -> Result<String> {
+    fn send_part(
+        &self,
+        (key, upload_id): (&str, &str),
+        (number, bytes): (usize, &[u8]),
+        cancel: &Cancel,
+    ) -> Result<String> {
         let ask = Ask::new(Method::PUT, key)
             .query("partNumber", number.to_string())
             .query("uploadId", upload_id)
             .payload(Payload::Bytes(bytes));
-        let answer = self.client.send(&ask)?;
+        let answer = self.client.send_until(cancel, &ask)?;
         answer.header("etag").map(str::to_owned).ok_or_else(|| self.odd("no ETag for a part"))
     }
 
@@ -227,7 +232,8 @@ impl S3 {
     pub(super) fn send_and_complete(&self, stage: &Stage, job: &Job<'_>, commit: &Commit<'_>) -> Result<()> {
         let begun = self.begin_uploads(stage, std::slice::from_ref(job), &[0])?;
         for begun in begun {
-            let (_, upload) = self.send_parts(job, begun, &self.client.cancel).map_err(StageError::into_error)?;
+            let (_, upload) =
+                self.send_parts(job, begun, &self.client.cancel.deaf()).map_err(StageError::into_error)?;
             self.complete(stage, commit, &upload)?;
         }
         Ok(())

@@ -99,16 +99,8 @@ impl S3 {
 
     /// Puts the jobs, several at a time; ends at the first that fails.
     pub(super) fn put_jobs(&self, stage: &Stage, jobs: &[Job<'_>], commits: &[Commit<'_>]) -> Result<()> {
-        let failed = std::sync::atomic::AtomicBool::new(false);
-        let results = pool::map(self.settings.concurrency, commits, |commit| {
-            if failed.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            let put = self.put_job(stage, &jobs[commit.job], commit);
-            failed.fetch_or(put.is_err(), Ordering::Relaxed);
-            put
-        });
-        results.into_iter().collect()
+        let put = |commit: &Commit<'_>| self.put_job(stage, &jobs[commit.job], commit);
+        pool::map_while(self.settings.concurrency, commits, put, Result::is_ok).into_iter().collect()
     }
 
     fn put_job(&self, stage: &Stage, job: &Job<'_>, commit: &Commit<'_>) -> Result<()> {
@@ -216,13 +208,12 @@ fn read_all(job: &Job<'_>) -> Result<Vec<u8>> {
 /// `Content-Type` by the name's extension; what is text is UTF-8.
 fn content_type(path: &RelPath) -> String {
     let kind = mime_guess::from_path(path.as_str()).first_or_octet_stream();
-    let is_text = kind.type_() == "text"
-        || matches!(
-            kind.essence_str(),
-            "application/json" | "application/javascript" | "application/xml" | "image/svg+xml"
-        )
+    // The older name of the same (RFC 9239, section 6).
+    let essence = kind.essence_str().replace("application/javascript", "text/javascript");
+    let is_text = essence.starts_with("text/")
+        || matches!(essence.as_str(), "application/json" | "application/xml" | "image/svg+xml")
         || kind.suffix().is_some_and(|suffix| suffix == "json" || suffix == "xml");
-    if is_text { format!("{}; charset=utf-8", kind.essence_str()) } else { kind.essence_str().to_owned() }
+    if is_text { format!("{essence}; charset=utf-8") } else { essence }
 }
 
 impl StageError {
@@ -242,6 +233,7 @@ mod tests {
             ("index.html", "text/html; charset=utf-8"),
             ("a/style.CSS", "text/css; charset=utf-8"),
             ("a.js", "text/javascript; charset=utf-8"),
+            ("a.mjs", "text/javascript; charset=utf-8"),
             ("feed.atom", "application/atom+xml; charset=utf-8"),
             ("x.json", "application/json; charset=utf-8"),
             ("x.svg", "image/svg+xml; charset=utf-8"),

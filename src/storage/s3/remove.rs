@@ -117,6 +117,7 @@ impl S3 {
         let body = quick_xml::se::to_string(&Delete { quiet: true, objects })
             .map_err(|error| Error::new(Code::StorageError, error.to_string()))?;
         let ask = Ask::new(Method::POST, "")
+            .about(&self.prefix)
             .query("delete", "")
             .header("content-type", "application/xml")
             .header("content-md5", md5_of(body.as_bytes()))

@@ -128,7 +128,11 @@ impl S3 {
     }
 
     pub(super) fn head(&self, key: &str) -> Result<Option<Answer>> {
-        let answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[404]))?;
+        let mut answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[301, 307, 400, 403, 404]))?;
+        if !answer.is_good() && answer.status != 404 {
+            // To HEAD no server says why.
+            answer = self.client.send(&Ask::new(Method::GET, key).or(&[404]))?;
+        }
         Ok(Some(answer).filter(|answer| answer.status != 404))
     }
 

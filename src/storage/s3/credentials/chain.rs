@@ -140,12 +140,19 @@ fn first(world: &World, web: &Web<'_>) -> Result<Key> {
     }
     match instance::find(world, web)? {
         Found::Key(key) => Ok(key),
-        Found::Nothing(why) => Err(Error::new(Code::AuthFailed, format!("there are no credentials; {why}")).hint(
-            "name variables in access_key_id_env and secret_access_key_env, or set AWS_ACCESS_KEY_ID and \
-             AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or AWS_ROLE_ARN and AWS_WEB_IDENTITY_TOKEN_FILE, or give the \
-             container or instance a role; the secrets directory serves variables that the configuration names",
-        )),
+        Found::Nothing(why) => Err(none(world, &why)),
     }
+}
+
+fn none(world: &World, why: &dyn std::fmt::Display) -> Error {
+    let message = match world.text("AWS_PROFILE") {
+        Ok(Some(profile)) => format!("profile {profile:?} has no key, and there are no other credentials; {why}"),
+        _ => format!("there are no credentials; {why}"),
+    };
+    Error::new(Code::AuthFailed, message).hint(
+        "name variables in access_key_id_env and secret_access_key_env, or set up one of the sources that \
+         distributor.yml(5) lists under \"Keys of the AWS default chain\"",
+    )
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -25,15 +25,21 @@ pub(super) fn find(world: &World) -> Result<Option<Key>> {
     if named.is_some() && credentials.is_none() && config.is_none() {
         return Err(failed(format!("there is no profile {profile:?}")));
     }
-    let asks = |name: &&&str| [&credentials, &config].into_iter().flatten().any(|section| section.sets(name));
-    if let Some(name) = ELSEWHERE.iter().find(asks) {
+    let sections: Vec<Section> = [credentials, config].into_iter().flatten().collect();
+    let sets = |name: &str| sections.iter().any(|section| section.sets(name));
+    if let Some(name) = ELSEWHERE.iter().find(|name| sets(name)) {
         return Err(not_done(profile, name));
     }
-    match credentials.map(|section| section.key()).transpose()?.flatten() {
-        Some(key) => Ok(Some(key)),
-        None if config.as_ref().is_some_and(|section| section.sets(PROCESS)) => Err(not_done(profile, PROCESS)),
-        None => config.map(|section| section.key()).transpose().map(Option::flatten),
+    for section in &sections {
+        if let Some(key) = section.key()? {
+            return Ok(Some(key));
+        }
+        // A key of the same file goes before it.
+        if section.sets(PROCESS) {
+            return Err(not_done(profile, PROCESS));
+        }
     }
+    Ok(None)
 }
 
 fn not_done(profile: &str, setting: &str) -> Error {

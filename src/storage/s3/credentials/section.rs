@@ -45,6 +45,9 @@ impl Section {
             }
             None => return Ok(None),
         };
+        if let Some(number) = unreadable(&text) {
+            return Err(format!("{}: line {number} is neither a [profile] nor a setting", file.display()));
+        }
         let section = names.iter().find_map(|wanted| settings(&text, wanted));
         Ok(section.map(|(name, settings)| Section { file, name, settings }))
     }
@@ -81,6 +84,12 @@ fn said(error: &CredentialsError) -> String {
         CredentialsError::ConfigMissingSecretKey => format!("{SECRET} is missing"),
         _ => "the file is not one of profiles".to_owned(),
     }
+}
+
+/// The number of the first line that says nothing a file of profiles may say.
+fn unreadable(text: &str) -> Option<usize> {
+    let good = |line: &str| line.is_empty() || line.starts_with(['#', ';', '[']) || line.contains('=');
+    text.lines().position(|line| !good(line.trim())).map(|at| at + 1)
 }
 
 /// A section's name as the text has it, and the names of what it sets: these alone say whether the profile asks for what

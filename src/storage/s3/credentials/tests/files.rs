@@ -50,7 +50,7 @@ fn files_are_where_variables_say() {
     let gone = refused(&[at, ("AWS_SHARED_CREDENTIALS_FILE", "gone")]);
     says(&gone, &["/nowhere/gone: there is no such file, and $AWS_SHARED_CREDENTIALS_FILE names it"]);
     says(&refused(&[at]), &["there are no credentials"]);
-    says(&refused(&[at, ("AWS_PROFILE", "default")]), &["there are no credentials"]);
+    says(&refused(&[at, ("AWS_PROFILE", "default")]), &["profile \"default\" has no key", "no other credentials"]);
 }
 
 #[test]
@@ -67,6 +67,9 @@ fn what_a_profile_asks_for_and_is_not_done_is_named() {
     let with = |setting| [("credentials", BOTH), ("config", setting)];
     let role = home(&with("[default]\nrole_arn = x\n"));
     says(&refused(&[("HOME", role.path().to_str().unwrap())]), &["role_arn", "export-credentials", "AWS_PROFILE"]);
+    let process = home(&[("credentials", "[p]\ncredential_process = x\n"), ("config", "[profile p]\nregion = x\n")]);
+    let at = [("HOME", process.path().to_str().unwrap()), ("AWS_PROFILE", "p")];
+    says(&refused(&at), &["profile \"p\" sets credential_process"]);
     let process = home(&with("[default]\ncredential_process = x\n"));
     assert_eq!(found(&[("HOME", process.path().to_str().unwrap())]).0, "D", "the credentials file goes before it");
 }
@@ -78,12 +81,14 @@ fn files_that_are_wrong_are_named_without_what_they_hold() {
         ("[default]\naws_secret_access_key = hush\n", "aws_access_key_id is missing"),
         ("[default]\naws_access_key_id = A\naws_secret_access_key =\n", "the secret access key is empty"),
         ("[default]\naws_access_key_id = A\naws_secret_access_key = hush # mine\n", "holds characters"),
-        ("[default]\naws_access_key_id = A\naws_secret_access_key = hush\nhush\n", "not one of profiles"),
     ] {
         let home = home(&[("credentials", text)]);
         let error = refused(&[("HOME", home.path().to_str().unwrap())]);
         says(&error, &[word, "[default] of /", ".aws/credentials"]);
     }
+    let junk = home(&[("credentials", "[default]\n# none\n\nhush\n")]);
+    let error = refused(&[("HOME", junk.path().to_str().unwrap())]);
+    says(&error, &[".aws/credentials: line 4 is neither a [profile] nor a setting"]);
     let home = home(&[]);
     let at = ("HOME", home.path().to_str().unwrap());
     let shut = format!("{}/shut", home.path().display());

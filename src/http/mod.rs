@@ -1,14 +1,19 @@
 //! HTTP, set up once: time-outs on every wait, no redirects, keep-alive, and when to try again.
 
-use std::path::PathBuf;
+mod authorities;
+mod proxies;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ureq::config::ConfigBuilder;
-use ureq::http::{Request, Response};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use ureq::http::{Request, Response, Uri};
+use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
 use ureq::{Agent, AsSendBody, Body};
+
+pub use authorities::Authorities;
+pub use proxies::Proxies;
 
 use crate::error::{self, Code, Error};
 use crate::host::Cancel;
@@ -33,36 +38,53 @@ pub struct Settings {
     pub timeout: Duration,
     /// How many connections are kept for the next request.
     pub connections: usize,
-    /// A PEM file with the certificates of authorities, in place of those that are built in.
-    pub authorities: Option<PathBuf>,
+    /// Whom to trust, in place of the authorities that are built in.
+    pub authorities: Option<Authorities>,
+    /// What stands before servers.
+    pub proxies: Proxies,
 }
 
 /// A client: connections that are kept and used again.
 #[derive(Clone, Debug)]
-pub struct Http(Agent);
+pub struct Http {
+    agent: Agent,
+    proxies: Proxies,
+}
 
 impl Http {
-    /// A client. The error says what is wrong with the certificates.
-    pub fn new(settings: &Settings) -> Result<Http, String> {
+    /// A client.
+    pub fn new(settings: &Settings) -> Http {
         let mut tls = TlsConfig::builder();
-        if let Some(file) = &settings.authorities {
-            let read = std::fs::read(file).map_err(|error| error.to_string()).and_then(|pem| authorities(&pem));
-            let found = read.map_err(|what| format!("{}: {what}", file.display()))?;
-            tls = tls.root_certs(RootCerts::Specific(Arc::new(found)));
+        if let Some(Authorities(certificates)) = &settings.authorities {
+            tls = tls.root_certs(RootCerts::Specific(Arc::clone(certificates)));
         }
-        Ok(Http(config(settings).tls_config(tls.build()).build().into()))
+        let agent = config(settings).tls_config(tls.build()).build().into();
+        Http { agent, proxies: settings.proxies.clone() }
     }
 
     /// A client for servers of this host and its link: no proxy stands before them, and each exchange ends within
     /// `timeout`, however slowly bytes come.
     pub fn nearby(connect_timeout: Duration, timeout: Duration) -> Http {
-        let settings = Settings { connect_timeout, timeout, connections: 1, authorities: None };
-        Http(config(&settings).proxy(None).timeout_global(Some(timeout)).build().into())
+        let proxies = Proxies::default();
+        let settings =
+            Settings { connect_timeout, timeout, connections: 1, authorities: None, proxies: proxies.clone() };
+        Http { agent: config(&settings).timeout_global(Some(timeout)).build().into(), proxies }
     }
 
     /// Sends a request once.
     pub fn send(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
-        self.0.run(request)
+        let proxy = self.proxies.before(request.uri()).cloned();
+        self.agent.run(self.agent.configure_request(request).proxy(proxy).build())
+    }
+
+    /// The server of a URL and the proxy before it, for messages.
+    pub fn route(&self, url: &str) -> String {
+        let Ok(uri) = url.parse::<Uri>() else { return url.to_owned() };
+        let server = uri.authority().map(ToString::to_string).unwrap_or_default();
+        match self.proxies.before(&uri) {
+            Some(proxy) => format!("{server} through the proxy {}:{}", proxy.host(), proxy.port()),
+            None => server,
+        }
     }
 }
 
@@ -72,6 +94,7 @@ fn config(settings: &Settings) -> ConfigBuilder<AgentScope> {
         .http_status_as_error(false)
         .max_redirects(0)
         .max_redirects_will_error(false)
+        .proxy(None)
         .timeout_resolve(Some(settings.connect_timeout))
         .timeout_connect(Some(settings.connect_timeout))
         .timeout_per_read(Some(settings.timeout))
@@ -79,16 +102,6 @@ fn config(settings: &Settings) -> ConfigBuilder<AgentScope> {
         .max_idle_connections(settings.connections)
         .max_idle_connections_per_host(settings.connections)
         .user_agent(concat!("distributor/", env!("CARGO_PKG_VERSION")))
-}
-
-fn authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
-    let mut found = Vec::new();
-    for item in parse_pem(pem) {
-        if let PemItem::Certificate(certificate) = item.map_err(|error| error.to_string())? {
-            found.push(certificate);
-        }
-    }
-    if found.is_empty() { Err("no certificate in it".to_owned()) } else { Ok(found) }
 }
 
 /// How a try ended that did not give an answer.
@@ -100,6 +113,15 @@ pub enum Failed {
 }
 
 impl Failed {
+    /// With another cure.
+    #[must_use]
+    pub fn hint(self, hint: &str) -> Failed {
+        match self {
+            Failed::ForGood(error) => Failed::ForGood(error.hint(hint)),
+            Failed::ForNow(error, after) => Failed::ForNow(error.hint(hint), after),
+        }
+    }
+
     /// What a request ended with that got no whole answer.
     pub fn of(place: &str, error: &ureq::Error) -> Failed {
         let says = |code, what: &dyn std::fmt::Display| Error::new(code, format!("{place}: {what}"));
@@ -133,8 +155,32 @@ fn untrusted(says: &dyn Fn(Code, &dyn std::fmt::Display) -> Error, what: &dyn st
     if what.contains("InvalidContentType") {
         return says(Code::Unreachable, &"it does not answer in TLS").hint("is it http, not https, that it speaks?");
     }
-    says(Code::Unreachable, &what)
-        .hint("where the server's certificate is of an authority of your own, name its file in AWS_CA_BUNDLE")
+    let hint = if what.contains("not valid for name") {
+        "write the endpoint with a name that its certificate is for"
+    } else {
+        "where the certificate is of an authority of your own, AWS_CA_BUNDLE has to name a file that holds that one"
+    };
+    says(Code::Unreachable, &what).hint(hint)
+}
+
+/// Whether no address was found for a server's name.
+pub fn is_unknown_host(error: &ureq::Error) -> bool {
+    match error {
+        ureq::Error::HostNotFound => true,
+        // The standard library has no kind for it.
+        ureq::Error::Io(io) => io.to_string().starts_with("failed to lookup address information"),
+        _ => false,
+    }
+}
+
+/// Whether a connection ended as it does where a server is spoken to in another protocol than its own.
+pub fn is_broken_off(error: &ureq::Error) -> bool {
+    use std::io::ErrorKind::{ConnectionReset, UnexpectedEof};
+    match error {
+        ureq::Error::Io(io) => matches!(io.kind(), ConnectionReset | UnexpectedEof),
+        ureq::Error::Protocol(_) => true,
+        _ => false,
+    }
 }
 
 /// Does `attempt` until it gives an answer, with pauses that grow, vary, and end when a signal comes. It is told how many
@@ -220,10 +266,5 @@ mod tests {
         let cancel = Cancel::default();
         cancel.raise(15);
         assert_eq!(pause(&cancel, Duration::from_secs(9)).unwrap_err().code, Code::Interrupted);
-    }
-
-    #[test]
-    fn certificates_are_read_or_refused() {
-        assert!(authorities(b"nothing").is_err());
     }
 }
