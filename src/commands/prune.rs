@@ -1,6 +1,6 @@
 //! `distributor-prune`: delete managed outputs by the configured retention policy.
 
-use super::upkeep::Chosen;
+use super::upkeep::{self, Chosen};
 use super::{lock_timeout, open, start, status_of};
 use crate::cli::{self, APPLY, DRY_RUN, PRUNE, Parsed, usage};
 use crate::error::{Code, Error, Result};
@@ -13,8 +13,9 @@ pub fn main(host: &Host) -> u8 {
     start(host, &PRUNE, |parsed, reporter| {
         let dry_run = dry_run(parsed)?;
         let timeout = lock_timeout(&PRUNE, parsed)?;
+        let ids = upkeep::ids(&PRUNE, parsed)?;
         let config = open::config(host, parsed, reporter)?;
-        let chosen = Chosen::of(host, &PRUNE, parsed, reporter, &config)?;
+        let chosen = Chosen::of((host, reporter), (&PRUNE, parsed), &config, ids)?;
         let policy = chosen.destination.retention.prune;
         let mut body = PruneBody::new(chosen.place(), policy, dry_run);
         if !policy.enabled {

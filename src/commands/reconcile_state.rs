@@ -1,6 +1,6 @@
 //! `distributor-reconcile-state`: drop records of managed outputs that no longer exist.
 
-use super::upkeep::Chosen;
+use super::upkeep::{self, Chosen};
 use super::{lock_timeout, open, start, status_of};
 use crate::cli::{self, ALL_OWNERS, DRY_RUN, RECONCILE_STATE};
 use crate::host::Host;
@@ -11,8 +11,9 @@ use crate::report::{Failure, RepairBody, Status};
 pub fn main(host: &Host) -> u8 {
     start(host, &RECONCILE_STATE, |parsed, reporter| {
         let timeout = lock_timeout(&RECONCILE_STATE, parsed)?;
+        let ids = upkeep::ids(&RECONCILE_STATE, parsed)?;
         let config = open::config(host, parsed, reporter)?;
-        let chosen = Chosen::of(host, &RECONCILE_STATE, parsed, reporter, &config)?;
+        let chosen = Chosen::of((host, reporter), (&RECONCILE_STATE, parsed), &config, ids)?;
         let (dry_run, all_owners) = (parsed.has(&DRY_RUN), parsed.has(&ALL_OWNERS));
         let mut body = RepairBody::new(chosen.place(), if all_owners { "all_owners" } else { "owner" }, dry_run);
         let result = chosen.work((host, reporter), timeout, |upkeep, warnings| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{open, ran};
-use crate::cli::{BUNDLE_PATH, DESTINATION, OWNER_PIPELINE, Parsed, Program, usage};
+use crate::cli::{BUNDLE_PATH, DESTINATION, Flag, OWNER_PIPELINE, Parsed, Program, usage};
 use crate::config::{Config, Destination, PathMapping};
 use crate::error::{Code, Error, Result, Warning};
 use crate::host::Host;
@@ -26,18 +26,20 @@ pub(super) struct Chosen<'a> {
     bundle_path: BundlePath,
 }
 
+/// The ids of the pipeline and the destination that a command line has to name.
+pub(super) fn ids<'a>(program: &'static Program, parsed: &'a Parsed) -> Result<[&'a str; 2]> {
+    let named =
+        |flag: &'static Flag| parsed.text(flag)?.ok_or_else(|| usage(program, format!("--{} is missing", flag.long)));
+    Ok([named(&OWNER_PIPELINE)?, named(&DESTINATION)?])
+}
+
 impl<'a> Chosen<'a> {
     pub(super) fn of(
-        host: &Host,
-        program: &'static Program,
-        parsed: &Parsed,
-        reporter: &Reporter<'_>,
+        (host, reporter): (&Host, &Reporter<'_>),
+        (program, parsed): (&'static Program, &Parsed),
         config: &'a Config,
+        [pipeline, destination]: [&str; 2],
     ) -> Result<Chosen<'a>> {
-        let named = |flag: &'static crate::cli::Flag| {
-            parsed.text(flag)?.ok_or_else(|| usage(program, format!("--{} is missing", flag.long)))
-        };
-        let (pipeline, destination) = (named(&OWNER_PIPELINE)?, named(&DESTINATION)?);
         let pipeline = open::pipeline(config, pipeline)?;
         let found = pipeline.destinations.iter().find(|found| found.id == destination);
         let destination = found.ok_or_else(|| {

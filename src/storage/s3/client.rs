@@ -144,7 +144,7 @@ impl Answer {
 impl Client {
     /// Sends a request until there is an answer: one that is good, or a refusal that the request takes for an answer.
     pub(super) fn send(&self, ask: &Ask<'_>) -> Result<Answer> {
-        self.exchange(ask, &self.heeded(ask), |_, answer| Ok(answer))
+        self.exchange(ask, &self.heeded(), |_, answer| Ok(answer))
     }
 
     /// The same until `cancel` ends it.
@@ -154,7 +154,7 @@ impl Client {
 
     /// The same, and reads the answer's body whole, at most `limit` bytes, as part of each try.
     pub(super) fn fetch(&self, ask: &Ask<'_>, limit: u64) -> Result<(Answer, Vec<u8>)> {
-        self.exchange(ask, &self.heeded(ask), |client, mut answer| {
+        self.exchange(ask, &self.heeded(), |client, mut answer| {
             let bytes = client.whole(ask, &mut answer, limit)?;
             Ok((answer, bytes))
         })
@@ -163,7 +163,7 @@ impl Client {
     /// The same for requests that are answered by a document; nothing where it is a refusal that stands. What it says
     /// counts, whatever the status: servers begin to answer before they are done.
     pub(super) fn ask<T: Document>(&self, ask: &Ask<'_>) -> Result<(Answer, Option<T>)> {
-        self.exchange(ask, &self.heeded(ask), |client, mut answer| {
+        self.exchange(ask, &self.heeded(), |client, mut answer| {
             let body = client.whole(ask, &mut answer, LONGEST)?;
             if !answer.is_good() {
                 answer.fault = Some(Fault::parse(answer.status, &body));
@@ -224,11 +224,9 @@ impl Client {
         })
     }
 
-    /// What ends the tries of a request: a signal, unless it changes something or is asked by who holds the lock.
-    fn heeded(&self, ask: &Ask<'_>) -> Cancel {
-        let looks = ask.method == Method::GET || ask.method == Method::HEAD;
-        let stops = looks && !self.locked.load(Ordering::Relaxed);
-        if stops { self.cancel.clone() } else { self.cancel.deaf() }
+    /// What ends the tries of a request: a signal, unless the lock is held.
+    fn heeded(&self) -> Cancel {
+        if self.locked.load(Ordering::Relaxed) { self.cancel.deaf() } else { self.cancel.clone() }
     }
 
     fn failed(&self, ask: &Ask<'_>, fault: &Fault) -> Failed {

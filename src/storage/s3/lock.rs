@@ -4,6 +4,7 @@
 //! a fixed name tells those that take no lock that somebody is at work here, or was cut short.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -48,12 +49,12 @@ impl S3 {
                 self.write_small(&name, holder, Expected::Any).and_then(|()| self.see(&name, &self.settings.holder));
             match seen {
                 Ok(seen) if seen.live == 0 => {
-                    return self.keep(&name, holder, seen, written).inspect_err(|_| drop(self.delete_small(&name)));
+                    return self.keep(&name, holder, seen, written).inspect_err(|_| drop(self.withdraw(&name)));
                 }
-                Ok(_) => self.delete_small(&name)?,
+                Ok(_) => self.withdraw(&name)?,
                 Err(error) => {
                     // Whatever the server answered, it may be there.
-                    let _ = self.delete_small(&name);
+                    let _ = self.withdraw(&name);
                     return Err(error);
                 }
             }
@@ -70,7 +71,16 @@ impl S3 {
         }
     }
 
+    /// Removes a lock that is not to be held, whatever signal has come.
+    fn withdraw(&self, name: &str) -> Result<()> {
+        self.client.locked.store(true, Ordering::Relaxed);
+        let gone = self.delete_small(name);
+        self.client.locked.store(false, Ordering::Relaxed);
+        gone
+    }
+
     fn keep(&self, name: &str, holder: &[u8], seen: Seen, written: Instant) -> Result<Box<dyn Guard>> {
+        self.client.locked.store(true, Ordering::Relaxed);
         for dead in &seen.dead {
             self.delete_small(dead)?;
         }
@@ -215,5 +225,6 @@ impl Guard for Held {
 impl Drop for Held {
     fn drop(&mut self) {
         self.stop();
+        self.place.client.locked.store(false, Ordering::Relaxed);
     }
 }

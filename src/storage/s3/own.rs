@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
-use std::sync::atomic::Ordering;
 
 use super::S3;
 use super::list::Next;
@@ -46,13 +45,11 @@ impl S3 {
 
     /// From here on the lock is held.
     pub(super) fn own_is(&self, names: Names) {
-        self.client.locked.store(true, Ordering::Relaxed);
         self.with_own(|own| *own = Own::Known(names));
     }
 
     /// It is not held any more. What still has to be removed.
     pub(super) fn own_is_unknown(&self) -> BTreeSet<String> {
-        self.client.locked.store(false, Ordering::Relaxed);
         match self.with_own(std::mem::take) {
             Own::Known(names) => names.leaving,
             Own::Unknown => BTreeSet::new(),

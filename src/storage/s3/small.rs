@@ -128,12 +128,16 @@ impl S3 {
     }
 
     pub(super) fn head(&self, key: &str) -> Result<Option<Answer>> {
-        let mut answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[301, 307, 400, 403, 404]))?;
-        if !answer.is_good() && answer.status != 404 {
+        let answer = self.client.send(&Ask::new(Method::HEAD, key).or(&[301, 307, 400, 403, 404]))?;
+        match answer.status {
+            404 => Ok(None),
+            _ if answer.is_good() => Ok(Some(answer)),
             // To HEAD no server says why.
-            answer = self.client.send(&Ask::new(Method::GET, key).or(&[404]))?;
+            _ => {
+                self.client.send(&Ask::new(Method::GET, key).or(&[404]))?;
+                Err(self.client.refusal(key, answer))
+            }
         }
-        Ok(Some(answer).filter(|answer| answer.status != 404))
     }
 
     pub(super) fn delete(&self, key: &str) -> Result<()> {
