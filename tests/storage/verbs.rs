@@ -59,12 +59,12 @@ impl Line {
     pub(crate) fn stage(&self, stage: &str, outputs: &[(&str, &[u8])]) -> Result<()> {
         let paths: Vec<RelPath> = outputs.iter().map(|(path, _)| rel(path)).collect();
         let jobs = jobs(&paths, outputs);
-        self.storage.stage_all(&Stage(stage.to_owned()), 0, &jobs, &self.cancel).into_iter().try_for_each(
-            |result| match result {
+        self.storage.stage_all(&Stage(stage.to_owned()), 0, &jobs, &self.cancel).into_iter().try_for_each(|result| {
+            match result {
                 Ok(_) => Ok(()),
                 Err(StageError::Source(error) | StageError::Place(error)) => Err(error),
-            },
-        )
+            }
+        })
     }
 
     /// Commits outputs that were staged.
