@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use recover::{Cure, cure};
 
-use crate::digest::Digest;
+use crate::digest::{Digest, Fingerprint};
 use crate::error::{Code, Error};
 use crate::host::Holder;
 use crate::names::JOURNAL_PREFIX;
@@ -119,7 +119,8 @@ pub struct Journal {
     pub holder: Holder,
     /// The token of its stage.
     pub stage: String,
-    /// Whether an earlier publication of this owner was cut short where only its source can finish it.
+    /// Whether outputs of this owner may not be those of its bundle, where only its source can make them so: a
+    /// publication was cut short before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
     /// What is done after the commit point, in this order.
@@ -200,6 +201,23 @@ impl Journal {
         self
     }
 
+    /// What stays of it for an owner whose outputs it has touched, once the state is true again: a mark that lets the
+    /// owner's next publication write all of them anew.
+    #[must_use]
+    pub fn mark(&self, pipeline_id: &str, destination_id: &str) -> Journal {
+        Journal::begin(Begin {
+            kind: self.kind,
+            pipeline_id,
+            destination_id,
+            source_id: &self.source_id,
+            source_digest: self.source_digest,
+            started_at: self.started_at.clone(),
+            holder: self.holder.clone(),
+            stage: &self.stage,
+            dirty: true,
+        })
+    }
+
     /// The name of its file.
     pub fn name(&self) -> String {
         name(&self.pipeline_id, &self.destination_id)
@@ -262,6 +280,14 @@ impl Journal {
     pub fn written(&self) -> impl Iterator<Item = &RelPath> {
         self.operations.iter().filter_map(|operation| match operation {
             Operation::Create { path, .. } | Operation::Replace { path, .. } => Some(path),
+            _ => None,
+        })
+    }
+
+    /// The paths that it replaces, and what it writes there.
+    pub fn replaced(&self) -> impl Iterator<Item = (&RelPath, Fingerprint)> {
+        self.operations.iter().filter_map(|operation| match operation {
+            Operation::Replace { path, sha256, size, .. } => Some((path, Fingerprint { size: *size, sha256: *sha256 })),
             _ => None,
         })
     }

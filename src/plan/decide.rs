@@ -18,7 +18,7 @@ pub struct Wanted<'a> {
     pub destination: &'a Destination,
     /// The bundle.
     pub manifest: &'a Manifest,
-    /// Whether what is there may not be what its state says: then it is never skipped as the same.
+    /// Whether what is there may not be what its bundle says: then it is never skipped.
     pub dirty: bool,
     /// Whether what stands against it may be removed, within the bounds of the configuration.
     pub force: bool,
@@ -158,11 +158,25 @@ fn by_source(wanted: &Wanted<'_>, own: &Owner) -> Result<Decision> {
     conflict(wanted, Error::new(Code::SourceMismatch, message), cure)
 }
 
+/// By the age of the bundle that is there. Where that is half-published, what would be skipped can't be made whole.
 fn by_age(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
+    let half = "the publication that was cut short here has left it half-published";
+    match compare(wanted, there) {
+        Ok(Decision { action: Action::SkipSame, .. }) if wanted.dirty => Ok(Decision::of(Action::Republish)),
+        Ok(Decision { action, note, .. }) if wanted.dirty && action.is_skip() => {
+            let message = format!("{}, and {half}", note.unwrap_or_default());
+            Err(Error::new(Code::CommitIncomplete, message)
+                .hint("publish the newer bundle, or the one that was cut short, or change the policy for once"))
+        }
+        Err(error) if wanted.dirty => Err(Error { message: format!("{}, and {half}", error.message), ..error }),
+        decided => decided,
+    }
+}
+
+fn compare(wanted: &Wanted<'_>, there: &Manifest) -> Result<Decision> {
     let here = wanted.manifest;
     if there.matches(here) {
-        let again = wanted.dirty || wanted.republish;
-        return Ok(Decision::of(if again { Action::Republish } else { Action::SkipSame }));
+        return Ok(Decision::of(if wanted.republish { Action::Republish } else { Action::SkipSame }));
     }
     let transfer = wanted.destination.transfer;
     match there.created.cmp(&here.created) {

@@ -1,17 +1,21 @@
 //! What a killed command left behind.
 
-use super::site::Site;
-use crate::digest::Digest;
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::site::{ReadState, Site};
+use crate::digest::{Digest, Fingerprint};
 use crate::error::{Code, Result, Warning};
-use crate::journal::{Cure, Journal, Kind, Operation, Phase, cure};
+use crate::journal::{Cure, Journal, Kind, Operation, cure};
 use crate::names::{JOURNAL_PREFIX, STATE};
-use crate::storage::{Guard, Recovery, Small, Stage};
+use crate::path::{RawPath, RelPath};
+use crate::state::{OutputRecord, State};
+use crate::storage::{Expected, Guard, Recovery, Small, Stage};
+use crate::timestamp::Timestamp;
 
 impl Site<'_> {
     /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Says whether
-    /// what is there may not be what the state says.
+    /// what is there may not be what its bundle says.
     pub fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<bool> {
-        let mut dirty = false;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
             let state = self.target.get_small(STATE, u64::MAX)?;
@@ -28,14 +32,16 @@ impl Site<'_> {
                     self.settle(&name, &journal)?;
                     warnings.push(self.recovered(&journal));
                 }
-                (Cure::Settle, Recovery::Redo) => self.settle(&name, &journal)?,
+                (Cure::Finish, Recovery::DirtyMark) => self.take_stock(guard, &name, &journal)?,
+                // Its owner's next publication writes everything anew.
+                (Cure::Discard, Recovery::DirtyMark) if journal.dirty => {}
                 // The stage of a publication that was not committed is swept.
                 (Cure::Discard, Recovery::Redo) => self.target.remove_small(&name)?,
-                (_, Recovery::DirtyMark) => dirty |= self.mark(&name, &journal, cure)? && own == name,
+                (Cure::Settle, _) | (Cure::Discard, Recovery::DirtyMark) => self.settle(&name, &journal)?,
             }
         }
         self.target.sweep_stages(&[])?;
-        Ok(dirty)
+        Ok(self.target.recovery() == Recovery::DirtyMark && !self.target.own_names(own)?.is_empty())
     }
 
     fn recovered(&self, journal: &Journal) -> Warning {
@@ -67,23 +73,87 @@ impl Site<'_> {
         last.map_or(Ok(false), |job| Ok(self.target.staged(&stage, job, 0)?.is_some()))
     }
 
-    /// Whether the journal stays, because only its owner's next publication can finish what it tells of.
-    pub(super) fn is_mark(&self, journal: &Journal, cure: Cure) -> bool {
-        self.target.recovery() == Recovery::DirtyMark
-            && (cure == Cure::Finish || cure == Cure::Discard && journal.dirty)
+    /// Takes up what a publication that was cut short has left where only its source has the bytes: what is new goes, the
+    /// state says what is there, and a mark stays for each owner whose outputs are not those of its bundle.
+    fn take_stock(&self, guard: &dyn Guard, name: &str, journal: &Journal) -> Result<()> {
+        let stage = Stage(journal.stage.clone());
+        self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>())?;
+        let ReadState { version, parsed } = self.read_state()?;
+        let mut state = match parsed {
+            Some(Ok(state)) => state,
+            None => return self.settle(name, journal),
+            // What it recorded nobody can say: the journal stays as it is.
+            Some(Err(_)) => return Ok(()),
+        };
+        let found = self.stock(journal, &state)?;
+        let own = (journal.pipeline_id.as_str(), journal.destination_id.as_str());
+        let touched = found.touched(&state);
+        // The marks come first: then whoever is killed here is followed by somebody who finds the same.
+        for (pipeline_id, destination_id) in touched.iter().filter(|owner| **owner != own) {
+            let mark = journal.mark(pipeline_id, destination_id);
+            if self.target.own_names(&mark.name())?.is_empty() {
+                self.target.put_small(&mark.name(), &mark.to_json(), Expected::Any)?;
+            }
+        }
+        let stays = journal.dirty || touched.contains(&own);
+        if found.apply(&mut state, &journal.started_at) {
+            self.write_state(guard, state, version.as_ref())?;
+        }
+        if stays {
+            self.target.put_small(name, &journal.mark(own.0, own.1).to_json(), Expected::Any)
+        } else {
+            self.settle(name, journal)
+        }
     }
 
-    /// Where only the source has the bytes: new objects go, and the owner publishes again. Says whether the journal stays
-    /// for that.
-    fn mark(&self, name: &str, journal: &Journal, cure: Cure) -> Result<bool> {
-        let (stage, is_mark) = (Stage(journal.stage.clone()), self.is_mark(journal, cure));
-        match (journal.phase, is_mark) {
-            (Phase::Committing, true) => {
-                self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>())?;
+    /// What of the recorded outputs a publication that was cut short has overwritten, and what it has removed.
+    pub(super) fn stock(&self, journal: &Journal, state: &State) -> Result<Stock> {
+        let recorded: BTreeSet<&RelPath> = state.outputs.iter().map(|record| &record.path).collect();
+        let replaced: Vec<(&RelPath, Fingerprint)> =
+            journal.replaced().filter(|(path, _)| recorded.contains(path)).collect();
+        let paths: Vec<&RelPath> = replaced.iter().map(|(path, _)| *path).collect();
+        let wrote = self.target.wrote(&Stage(journal.stage.clone()), &paths)?;
+        let removed: BTreeSet<&RawPath> = journal.removed().collect();
+        let removed: Vec<&RelPath> =
+            recorded.into_iter().filter(|path| removed.contains(&RawPath::from(*path))).collect();
+        let exist = self.target.exist_many(&removed)?;
+        let overwritten = replaced.into_iter().zip(wrote).filter(|(_, wrote)| *wrote);
+        Ok(Stock {
+            overwritten: overwritten.map(|((path, content), _)| (path.clone(), content)).collect(),
+            gone: removed.into_iter().zip(exist).filter(|(_, exists)| !exists).map(|(path, _)| path.clone()).collect(),
+        })
+    }
+}
+
+/// What became of recorded outputs.
+pub(super) struct Stock {
+    overwritten: BTreeMap<RelPath, Fingerprint>,
+    gone: BTreeSet<RelPath>,
+}
+
+impl Stock {
+    /// The owners of these outputs: pipeline and destination.
+    pub(super) fn touched<'a>(&self, state: &'a State) -> BTreeSet<(&'a str, &'a str)> {
+        let is_meant =
+            |record: &&OutputRecord| self.overwritten.contains_key(&record.path) || self.gone.contains(&record.path);
+        let owners = state.outputs.iter().filter(is_meant).filter_map(|record| state.owners.get(record.owner));
+        owners.map(|owner| (owner.pipeline_id.as_str(), owner.destination_id.as_str())).collect()
+    }
+
+    /// Lets the state say what is there; whether it said anything else.
+    pub(super) fn apply(&self, state: &mut State, written_at: &Timestamp) -> bool {
+        let mut changed = false;
+        for record in &mut state.outputs {
+            if let Some(content) = self.overwritten.get(&record.path)
+                && (record.sha256, record.size) != (content.sha256, content.size)
+            {
+                (record.sha256, record.size) = (content.sha256, content.size);
+                record.updated_at = written_at.clone();
+                changed = true;
             }
-            (Phase::Staging, false) => self.target.close_stage(&stage)?,
-            _ => {}
         }
-        if is_mark { Ok(true) } else { self.target.remove_small(name).map(|()| false) }
+        let before = state.outputs.len();
+        state.outputs.retain(|record| !self.gone.contains(&record.path));
+        changed || state.outputs.len() < before
     }
 }

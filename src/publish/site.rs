@@ -180,7 +180,8 @@ impl Site<'_> {
             }
             let state = self.target.get_small(STATE, u64::MAX)?;
             let cure = self.cure(&journal, state.as_ref())?;
-            dirty |= own == name && self.is_mark(&journal, cure);
+            let is_mark = self.target.recovery() == Recovery::DirtyMark && cure != Cure::Settle && journal.dirty;
+            dirty |= own == name && is_mark;
             if matches!(cure, Cure::Finish | Cure::Delete) {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
@@ -191,11 +192,22 @@ impl Site<'_> {
                     coming.extend(journal.written().cloned());
                 } else {
                     unsettled.take_back(&journal);
+                    dirty |= self.once_taken_stock(&journal, &mut read, own)?;
                 }
                 read = self.once_finished(&journal, read)?;
             }
         }
         Ok(Foreseen { read, unsettled, coming, dirty })
+    }
+
+    /// Lets `read` say what is there; whether that touches the owner of the journal `own`.
+    fn once_taken_stock(&self, journal: &Journal, read: &mut ReadState, own: &str) -> Result<bool> {
+        let Some(Ok(state)) = &mut read.parsed else { return Ok(read.parsed.is_some() && own == journal.name()) };
+        let stock = self.stock(journal, state)?;
+        let is_touched =
+            stock.touched(state).into_iter().any(|(pipeline, destination)| journal::name(pipeline, destination) == own);
+        stock.apply(state, &journal.started_at);
+        Ok(is_touched)
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

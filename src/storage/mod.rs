@@ -274,6 +274,9 @@ pub trait Storage: Send + Sync {
     /// Removes those of `paths` that this stage created and that nobody changed since. For [`Recovery::DirtyMark`].
     fn remove_created(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()>;
 
+    /// Which of `paths` hold what this stage wrote. For [`Recovery::DirtyMark`].
+    fn wrote(&self, stage: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>>;
+
     /// Removes the stage and what still lies in it; one that is gone already is fine.
     fn close_stage(&self, stage: &Stage) -> Result<()>;
 

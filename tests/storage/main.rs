@@ -10,6 +10,7 @@ mod crossed;
 mod faults;
 mod fetched;
 mod large;
+mod marks;
 mod memory;
 mod mortal;
 mod nth;

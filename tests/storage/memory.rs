@@ -314,6 +314,10 @@ impl Storage for Memory {
         commits.iter().try_for_each(|commit| self.commit(stage, &jobs[commit.job], commit))
     }
 
+    fn wrote(&self, stage: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        Ok(paths.iter().map(|path| self.get(path.as_str()).is_some_and(|object| object.token == stage.0)).collect())
+    }
+
     fn remove_created(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()> {
         let mut store = self.store();
         for path in paths {

@@ -179,6 +179,10 @@ impl Storage for Mortal {
             })
         })
     }
+    fn wrote(&self, stage: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        self.fate.call("wrote", || self.inner.wrote(stage, paths))
+    }
+
     fn remove_created(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()> {
         paths.iter().try_for_each(|path| {
             self.fate.call(&format!("remove_created {path}"), || self.inner.remove_created(stage, &[path]))

@@ -65,6 +65,7 @@ const CONFIG: &str = "pipelines:
         retention: {prune: {enabled: true, keep_latest: 2}}
       - {id: e, backend: local, path: out-e, takeover: {mode: managed}}
       - {id: m, backend: local, path: out-m, reconciliation: {mode: merge}}
+      - {id: t, backend: local, path: out-t, state: {mode: shared_root}, takeover: {mode: managed}}
       - id: w
         backend: local
         path: out-w
@@ -106,6 +107,10 @@ impl Scene {
         scene.bundle("new", NEW, "2026-06-02T00:00:00Z");
         scene.bundle("more", MORE, "2026-06-03T00:00:00Z");
         scene.bundle("other", &[("x.txt", "other")], "2026-06-03T00:00:00Z");
+        scene.bundle("less", &[("index.html", "i4")], "2026-06-04T00:00:00Z");
+        scene.bundle("mine", &[("t.txt", "t1")], "2026-06-01T00:00:00Z");
+        scene.bundle("taken", &[("t.txt", "t2"), ("common/s0", "t2"), ("new.txt", "t2")], "2026-06-02T00:00:00Z");
+        scene.bundle("left", &[("t.txt", "t3")], "2026-06-03T00:00:00Z");
         for (owner, (first, second)) in OWNERS.iter().zip(FIRST.iter().zip(SECOND)) {
             let paths =
                 [format!("{owner}.html"), format!("{owner}/a"), format!("common/{owner}"), format!("{owner}-old")];

@@ -284,6 +284,10 @@ impl Storage for Local {
         self.empty_stage(stage, commits)
     }
 
+    fn wrote(&self, _: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        Ok(vec![false; paths.len()])
+    }
+
     fn remove_created(&self, _: &Stage, _: &[&RelPath]) -> Result<()> {
         Ok(())
     }

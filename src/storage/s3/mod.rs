@@ -294,6 +294,10 @@ impl Storage for S3 {
         self.take_back(stage, paths)
     }
 
+    fn wrote(&self, stage: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        self.are_of(stage, paths)
+    }
+
     fn close_stage(&self, stage: &Stage) -> Result<()> {
         self.drop_stage(stage)
     }

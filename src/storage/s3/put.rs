@@ -177,6 +177,11 @@ impl S3 {
         Ok(self.head(key)?.is_some_and(|answer| answer.header(TOKEN) == Some(&stage.0)))
     }
 
+    pub(super) fn are_of(&self, stage: &Stage, paths: &[&RelPath]) -> Result<Vec<bool>> {
+        let one = |path: &&RelPath| self.is_of(stage, &self.key(path.as_str()));
+        pool::map(self.settings.concurrency, paths, one).into_iter().collect()
+    }
+
     /// Removes the objects that this stage made: the version that was looked at, and no other.
     pub(super) fn take_back(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()> {
         let one = |path: &&RelPath| {

@@ -221,6 +221,9 @@ fn only_what_the_stage_created_is_taken_back() {
         (bench.put)("a", b"changed since");
         let paths = [rel("a"), rel("d/e/b"), rel("none")];
         let paths: Vec<_> = paths.iter().collect();
+        let wrote = bench.storage.recovery() == Recovery::DirtyMark;
+        assert_eq!(bench.storage.wrote(&load.stage, &paths).unwrap(), [false, wrote, false]);
+        assert_eq!(bench.storage.wrote(&Stage("another".to_owned()), &paths).unwrap(), [false; 3]);
         bench.storage.remove_created(&Stage("another".to_owned()), &paths).unwrap();
         assert_eq!(bench.bytes("d/e/b").unwrap(), b"22");
         bench.storage.remove_created(&load.stage, &paths).unwrap();

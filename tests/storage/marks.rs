@@ -1,0 +1,114 @@
+//! What a publication that was cut short has overwritten, and nobody writes again: the state says what is there, and no
+//! owner skips while an output is not that of its bundle.
+
+use std::collections::BTreeMap;
+
+use distributor::digest::Digest;
+use distributor::error::Code;
+use distributor::plan::Action;
+use distributor::state::State;
+use distributor::storage::Storage;
+
+use crate::memory::Memory;
+use crate::scene::{FIRST, MORE, NEW, OLD, Scene, Wish};
+use crate::shared::objects;
+use crate::sweep::{ENDS, InMemory, NEWER, Tree, is, strike};
+
+/// Lets `cut` end at each call after `before` was published, and hands on what is there then.
+fn cut(scene: &Scene, before: &[(&'static str, &'static str)], cut: Wish, after: impl Fn(&Memory, &str)) {
+    let memory = Memory::default();
+    for (bundle, destination) in before {
+        scene.publish(bundle, destination, &memory).unwrap();
+    }
+    let place = InMemory(memory.clone());
+    let command = |target: &dyn Storage| scene.grant(cut, target).map(drop);
+    let struck = strike(&place, &ENDS, command, |what| after(&memory, what));
+    assert!(struck > 50, "{struck} deaths");
+}
+
+/// What is there, whose state tells the truth, without names of ours.
+fn truth(memory: &Memory, what: &str) -> (State, Tree) {
+    let mut tree: BTreeMap<_, _> = objects(memory);
+    let state = State::parse(&tree[".distributor.json"]).unwrap();
+    tree.retain(|name, _| !name.starts_with(".distributor."));
+    for record in &state.outputs {
+        let bytes = tree.get(record.path.as_str()).unwrap_or_else(|| panic!("{what}: {} is not there", record.path));
+        assert_eq!((record.sha256, record.size), (Digest::of(bytes), bytes.len() as u64), "{what}: {}", record.path);
+    }
+    assert_eq!(state.outputs.len(), tree.len(), "{what}: {:?}", tree.keys());
+    (state, tree)
+}
+
+#[test]
+fn an_output_that_a_merge_retains_is_recorded_as_it_is() {
+    let scene = Scene::new();
+    let more = Wish { bundle: "more", destination: "m", ..NEWER };
+    cut(&scene, &[("old", "m")], more, |memory, what| {
+        for _ in 0..2 {
+            let looked = scene.look(Wish { bundle: "less", ..more }, memory).unwrap();
+            let published = scene.publish("less", "m", memory).unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(looked.decision.action, published.decision.action, "{what}");
+            let (_, tree) = truth(memory, what);
+            assert_eq!(tree["index.html"], b"i4", "{what}");
+        }
+        assert_eq!(objects(memory).keys().filter(|name| name.starts_with(".distributor.")).count(), 1, "{what}");
+    });
+}
+
+#[test]
+fn an_owner_whose_output_was_overwritten_writes_it_again() {
+    let scene = Scene::new();
+    let taken = Wish { bundle: "taken", destination: "t", ..NEWER };
+    for then in ["left", "mine"] {
+        cut(&scene, &[(FIRST[0], "s0"), ("mine", "t")], taken, |memory, what| {
+            // The one who was cut short goes on without that path, or back to where it was.
+            let _ = scene.publish(then, "t", memory).unwrap_or_else(|error| panic!("{what}, {then}: {error}"));
+            truth(memory, what);
+            scene.publish(FIRST[0], "s0", memory).unwrap_or_else(|error| panic!("{what}, {then}: s0: {error}"));
+            let (state, tree) = truth(memory, what);
+            let whose = state.outputs.iter().find(|record| record.path.as_str() == "common/s0");
+            if whose.is_some_and(|record| state.owners[record.owner].destination_id == "s0") {
+                assert_eq!(tree["common/s0"], FIRST[0].as_bytes(), "{what}, {then}");
+            }
+            assert_eq!(scene.publish(FIRST[0], "s0", memory).unwrap().decision.action, Action::SkipSame, "{what}");
+        });
+    }
+}
+
+#[test]
+fn an_owner_whose_place_was_half_taken_over_makes_it_whole() {
+    let scene = Scene::new();
+    cut(&scene, &[("old", "d")], Wish { destination: "e", ..NEWER }, |memory, what| {
+        match scene.publish("old", "d", memory) {
+            Ok(_) => assert!(is(&truth(memory, what).1, OLD), "{what}: {:?}", objects(memory).keys()),
+            // The other one has come to its end.
+            Err(error) => {
+                assert_eq!(error.code, Code::IdentityMismatch, "{what}");
+                assert!(is(&truth(memory, what).1, NEW), "{what}");
+            }
+        }
+    });
+}
+
+#[test]
+fn a_half_published_place_is_not_skipped_for_an_older_bundle() {
+    let scene = Scene::new();
+    let refused = std::cell::Cell::new(0);
+    cut(&scene, &[("new", "d")], Wish { bundle: "more", ..NEWER }, |memory, what| {
+        match scene.publish("old", "d", memory) {
+            Ok(told) => {
+                assert_eq!(told.decision.action, Action::SkipDestinationNewer, "{what}");
+                let (_, tree) = truth(memory, what);
+                assert!(is(&tree, NEW) || is(&tree, MORE), "{what}: {:?}", tree.keys());
+            }
+            Err(error) => {
+                assert_eq!(error.code, Code::CommitIncomplete, "{what}: {error}");
+                assert!(error.message.contains("half-published"), "{what}: {error}");
+                refused.set(refused.get() + 1);
+                scene.publish("more", "d", memory).unwrap();
+                assert!(is(&truth(memory, what).1, MORE), "{what}");
+            }
+        }
+    });
+    assert!(refused.get() > 5, "{refused:?}");
+}
