@@ -123,6 +123,9 @@ pub struct Journal {
     /// publication was cut short before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub dirty: bool,
+    /// Where a forced replacement was cut short, what it may still take away beside what its operations name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<BTreeSet<RawPath>>,
     /// What is done after the commit point, in this order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operations: Vec<Operation>,
@@ -178,6 +181,7 @@ impl Journal {
             holder: begin.holder,
             stage: begin.stage.to_owned(),
             dirty: begin.dirty,
+            forced: None,
             operations: Vec::new(),
             target: None,
         }
@@ -185,8 +189,9 @@ impl Journal {
 
     /// The same past its commit point.
     #[must_use]
-    pub fn commit(self, operations: Vec<Operation>, target: Target) -> Journal {
-        Journal { phase: Phase::Committing, operations, target: Some(target), ..self }
+    pub fn commit(self, operations: Vec<Operation>, target: Target, is_forced: bool) -> Journal {
+        let forced = is_forced.then(BTreeSet::new);
+        Journal { phase: Phase::Committing, forced, operations, target: Some(target), ..self }
     }
 
     /// The same with every directory that its outputs need among those that it makes: since it was planned some may have
@@ -205,7 +210,9 @@ impl Journal {
     /// owner's next publication write all of them anew.
     #[must_use]
     pub fn mark(&self, pipeline_id: &str, destination_id: &str) -> Journal {
-        Journal::begin(Begin {
+        let own = (self.pipeline_id.as_str(), self.destination_id.as_str()) == (pipeline_id, destination_id);
+        let paths = || self.removed().cloned().chain(self.replaced().map(|(path, _)| path.into())).collect();
+        let begun = Journal::begin(Begin {
             kind: self.kind,
             pipeline_id,
             destination_id,
@@ -215,7 +222,8 @@ impl Journal {
             holder: self.holder.clone(),
             stage: &self.stage,
             dirty: true,
-        })
+        });
+        Journal { forced: self.forced.as_ref().filter(|_| own).map(|_| paths()), ..begun }
     }
 
     /// The name of its file.
@@ -342,7 +350,7 @@ mod tests {
             Operation::Replace { path, job, sha256, size: 1 },
         ];
         let target = Target { job: 1, sha256 };
-        let journal = begun().commit(operations, target);
+        let journal = begun().commit(operations, target, false);
         let again = Journal::parse(&journal.to_json()).unwrap();
         assert_eq!((again.phase, again.target), (Phase::Committing, Some(target)));
         assert_eq!(again.operations, journal.operations);
@@ -354,7 +362,7 @@ mod tests {
     fn what_leads_out_or_is_not_whole_is_no_journal() {
         for path in ["..", "a/../..", "/etc", "a//b", ".", ""] {
             let make = vec![Operation::MakeDir { path: path.to_owned() }];
-            let journal = begun().commit(make, Target { job: 0, sha256: Digest::of(b"") });
+            let journal = begun().commit(make, Target { job: 0, sha256: Digest::of(b"") }, false);
             assert!(Journal::parse(&journal.to_json()).is_err(), "{path:?}");
         }
         for stage in ["", "../x", "a/b", "a.b"] {

@@ -50,8 +50,8 @@ impl Upkeep<'_> {
     /// Looks, without a lock.
     fn look<T>(&self, warnings: &mut Vec<Warning>, work: impl FnOnce(&Held) -> Result<T>) -> Result<T> {
         let own = journal::name(self.pipeline_id, &self.destination.id);
-        let Foreseen { read, unsettled, coming, dirty } = self.site.foresee(&own, warnings)?;
-        if dirty {
+        let Foreseen { read, unsettled, coming, mark } = self.site.foresee(&own, warnings)?;
+        if mark.is_some() {
             return Err(self.unfinished());
         }
         work(&Held { ours: unsettled.ours, coming, ..self.hold(read)? })
@@ -64,7 +64,7 @@ impl Upkeep<'_> {
         }
         let own = journal::name(self.pipeline_id, &self.destination.id);
         self.site.locked(warnings, |guard, warnings| {
-            if self.site.recover(guard, &own, warnings)? {
+            if self.site.recover(guard, &own, warnings)?.is_some() {
                 return Err(self.unfinished());
             }
             work(guard, self.hold(self.site.read_state()?)?)

@@ -85,7 +85,7 @@ impl Publication<'_> {
         self.look_again(plan)?;
         self.world.cancel.check()?;
         guard.check()?;
-        ready.journal = ready.journal.commit(plan.operations(), target);
+        ready.journal = ready.journal.commit(plan.operations(), target, plan.force.is_some());
         self.target.check_writable(&touched(&ready.journal.operations))?;
         self.target.put_small(&ready.journal.name(), &ready.journal.to_file()?, Expected::Any)?;
         Ok(ready)

@@ -14,10 +14,10 @@ pub use delete::Deletes;
 pub use site::{Foreseen, ReadState, Site, Unsettled, World};
 
 use crate::error::{Code, Error, Result, Warning};
-use crate::journal;
+use crate::journal::{self, Journal};
 use crate::names::STATE;
 use crate::path::{BundlePath, RESERVED};
-use crate::plan::{self, Action, Decision, Plan, Sight, Wanted, decide};
+use crate::plan::{self, Action, Decision, Forced, Outgoing, Plan, Sight, Wanted, decide};
 use crate::source::Files;
 use crate::state::{self, OutputRecord, State};
 use crate::storage::{Above, Guard, Storage};
@@ -58,12 +58,12 @@ impl Publication<'_> {
 
     fn without_lock(&self, warnings: &mut Vec<Warning>) -> Result<Published> {
         let journal = journal::name(self.wanted.pipeline_id, &self.wanted.destination.id);
-        let Foreseen { read, unsettled, dirty, .. } = self.site().foresee(&journal, warnings)?;
-        let decision = decide(&Wanted { dirty, ..self.wanted }, read.parsed.as_ref())?;
+        let Foreseen { read, unsettled, mark, .. } = self.site().foresee(&journal, warnings)?;
+        let decision = decide(&Wanted { dirty: mark.is_some(), ..self.wanted }, read.parsed.as_ref())?;
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let plan = self.plan(&decision, &read, &unsettled)?;
+        let plan = self.plan_on(mark.as_ref(), &decision, &read, &unsettled)?;
         let state = plan.state(&self.wanted, read.valid(), &(self.world.now)());
         drop(read);
         state.into_file()?;
@@ -99,16 +99,15 @@ impl Publication<'_> {
     }
 
     fn under_lock(&self, guard: &dyn Guard, journal: &str, warnings: &mut Vec<Warning>) -> Result<Published> {
-        let dirty = self.site().recover(guard, journal, warnings)?;
+        let mark = self.site().recover(guard, journal, warnings)?;
         let read = self.site().read_state()?;
-        let wanted = Wanted { dirty, ..self.wanted };
-        let decision = decide(&wanted, read.parsed.as_ref())?;
+        let decision = decide(&Wanted { dirty: mark.is_some(), ..self.wanted }, read.parsed.as_ref())?;
         if decision.action.is_skip() {
             return Ok(self.skipped(decision, &read, warnings));
         }
-        let mut plan = self.plan(&decision, &read, &Unsettled::default())?;
+        let mut plan = self.plan_on(mark.as_ref(), &decision, &read, &Unsettled::default())?;
         self.source.ready()?;
-        self.execute(guard, &mut plan, read, dirty)?;
+        self.execute(guard, &mut plan, read, mark.is_some())?;
         Ok(Published { decision: plan.decision.clone(), plan: Some(plan) })
     }
 
@@ -124,6 +123,33 @@ impl Publication<'_> {
             }
         }
         Published { decision, plan: None }
+    }
+
+    /// The plan. Where a forced replacement of this owner was cut short, what it was to take away goes without being
+    /// forced again: nothing else, and nobody else's.
+    fn plan_on(
+        &self,
+        mark: Option<&Journal>,
+        decision: &Decision,
+        read: &ReadState,
+        unsettled: &Unsettled,
+    ) -> Result<Plan> {
+        let planned = self.plan(decision, read, unsettled);
+        let (Some(paths), Err(refusal)) = (mark.and_then(|mark| mark.forced.as_ref()), &planned) else {
+            return planned;
+        };
+        if !matches!(refusal.code, Code::UnmanagedContent | Code::UnmanagedPath) {
+            return planned;
+        }
+        let again = Publication { wanted: Wanted { force: true, ..self.wanted }, ..*self };
+        let again = again.plan(decision, read, unsettled)?;
+        let is_own = |owner: &Outgoing| {
+            (owner.pipeline_id.as_str(), &owner.destination_id)
+                == (self.wanted.pipeline_id, &self.wanted.destination.id)
+        };
+        let goes_on =
+            |force: &Forced| force.unmanaged.iter().all(|path| paths.contains(path)) && force.owners.iter().all(is_own);
+        if again.force.as_ref().is_some_and(goes_on) { Ok(again) } else { planned }
     }
 
     fn plan(&self, decision: &Decision, read: &ReadState, unsettled: &Unsettled) -> Result<Plan> {

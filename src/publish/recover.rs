@@ -13,9 +13,9 @@ use crate::storage::{Expected, Guard, Recovery, Small, Stage};
 use crate::timestamp::Timestamp;
 
 impl Site<'_> {
-    /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Says whether
-    /// what is there may not be what its bundle says.
-    pub fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<bool> {
+    /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Gives
+    /// the mark of an owner whose outputs are not those of its bundle.
+    pub fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<Option<Journal>> {
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
             let state = self.target.get_small(STATE, u64::MAX)?;
@@ -41,7 +41,7 @@ impl Site<'_> {
             }
         }
         self.target.sweep_stages(&[])?;
-        Ok(self.target.recovery() == Recovery::DirtyMark && !self.target.own_names(own)?.is_empty())
+        if self.target.recovery() == Recovery::DirtyMark { self.read_journal(own) } else { Ok(None) }
     }
 
     fn recovered(&self, journal: &Journal) -> Warning {
@@ -81,7 +81,7 @@ impl Site<'_> {
         let ReadState { version, parsed } = self.read_state()?;
         let mut state = match parsed {
             Some(Ok(state)) => state,
-            None => return self.settle(name, journal),
+            None => return self.leave(name, journal, journal.forced.is_some()),
             // What it recorded nobody can say: the journal stays as it is.
             Some(Err(_)) => return Ok(()),
         };
@@ -95,15 +95,19 @@ impl Site<'_> {
                 self.target.put_small(&mark.name(), &mark.to_json(), Expected::Any)?;
             }
         }
-        let stays = journal.dirty || touched.contains(&own);
+        let stays = journal.dirty || journal.forced.is_some() || touched.contains(&own);
         if found.apply(&mut state, &journal.started_at) {
             self.write_state(guard, state, version.as_ref())?;
         }
-        if stays {
-            self.target.put_small(name, &journal.mark(own.0, own.1).to_json(), Expected::Any)
-        } else {
-            self.settle(name, journal)
+        self.leave(name, journal, stays)
+    }
+
+    fn leave(&self, name: &str, journal: &Journal, stays: bool) -> Result<()> {
+        if !stays {
+            return self.settle(name, journal);
         }
+        let mark = journal.mark(&journal.pipeline_id, &journal.destination_id);
+        self.target.put_small(name, &mark.to_file()?, Expected::Any)
     }
 
     /// What of the recorded outputs a publication that was cut short has overwritten, and what it has removed.

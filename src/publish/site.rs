@@ -94,8 +94,8 @@ pub struct Foreseen {
     pub unsettled: Unsettled,
     /// The paths that will be written.
     pub coming: BTreeSet<RelPath>,
-    /// Whether only the owner's next publication can make the state true again.
-    pub dirty: bool,
+    /// The mark that only its owner's next publication takes away.
+    pub mark: Option<Journal>,
 }
 
 impl Site<'_> {
@@ -168,7 +168,7 @@ impl Site<'_> {
     /// What will be here once what was cut short is finished. `own` is the journal of who looks.
     pub fn foresee(&self, own: &str, warnings: &mut Vec<Warning>) -> Result<Foreseen> {
         let mut read = self.read_state()?;
-        let (mut unsettled, mut coming, mut dirty) = (Unsettled::default(), BTreeSet::new(), false);
+        let (mut unsettled, mut coming, mut mark) = (Unsettled::default(), BTreeSet::new(), None);
         let busy = self.target.is_locked()?;
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
@@ -180,8 +180,6 @@ impl Site<'_> {
             }
             let state = self.target.get_small(STATE, u64::MAX)?;
             let cure = self.cure(&journal, state.as_ref())?;
-            let is_mark = self.target.recovery() == Recovery::DirtyMark && cure != Cure::Settle && journal.dirty;
-            dirty |= own == name && is_mark;
             if matches!(cure, Cure::Finish | Cure::Delete) {
                 let message =
                     format!("{}: a command was cut short here; the next run finishes it", self.target.describe());
@@ -192,22 +190,30 @@ impl Site<'_> {
                     coming.extend(journal.written().cloned());
                 } else {
                     unsettled.take_back(&journal);
-                    dirty |= self.once_taken_stock(&journal, &mut read, own)?;
+                    mark = self.once_taken_stock(&journal, &mut read, own)?.or(mark);
                 }
                 read = self.once_finished(&journal, read)?;
+            } else if self.target.recovery() == Recovery::DirtyMark && cure == Cure::Discard && own == name {
+                mark = Some(journal).filter(|journal| journal.dirty).or(mark);
             }
         }
-        Ok(Foreseen { read, unsettled, coming, dirty })
+        Ok(Foreseen { read, unsettled, coming, mark })
     }
 
-    /// Lets `read` say what is there; whether that touches the owner of the journal `own`.
-    fn once_taken_stock(&self, journal: &Journal, read: &mut ReadState, own: &str) -> Result<bool> {
-        let Some(Ok(state)) = &mut read.parsed else { return Ok(read.parsed.is_some() && own == journal.name()) };
+    /// Lets `read` say what is there, and gives the mark that will stay for the owner of the journal `own`.
+    fn once_taken_stock(&self, journal: &Journal, read: &mut ReadState, own: &str) -> Result<Option<Journal>> {
+        let is_own = own == journal.name();
+        let mark = || journal.mark(&journal.pipeline_id, &journal.destination_id);
+        let Some(Ok(state)) = &mut read.parsed else {
+            let stays = is_own && (read.parsed.is_some() || journal.forced.is_some());
+            return Ok(stays.then(mark));
+        };
         let stock = self.stock(journal, state)?;
-        let is_touched =
-            stock.touched(state).into_iter().any(|(pipeline, destination)| journal::name(pipeline, destination) == own);
+        let touched = stock.touched(state).into_iter().find(|(pipeline, id)| journal::name(pipeline, id) == own);
+        let touched = touched.map(|(pipeline, destination)| journal.mark(pipeline, destination));
         stock.apply(state, &journal.started_at);
-        Ok(is_touched)
+        let stays = is_own && (journal.dirty || journal.forced.is_some());
+        Ok(touched.or_else(|| stays.then(mark)))
     }
 
     fn once_finished(&self, journal: &Journal, mut read: ReadState) -> Result<ReadState> {

@@ -1,6 +1,7 @@
 //! What a publication that was cut short has overwritten, and nobody writes again: the state says what is there, and no
 //! owner skips while an output is not that of its bundle.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use distributor::digest::Digest;
@@ -93,7 +94,7 @@ fn an_owner_whose_place_was_half_taken_over_makes_it_whole() {
 #[test]
 fn a_half_published_place_is_not_skipped_for_an_older_bundle() {
     let scene = Scene::new();
-    let refused = std::cell::Cell::new(0);
+    let refused = Cell::new(0);
     cut(&scene, &[("new", "d")], Wish { bundle: "more", ..NEWER }, |memory, what| {
         match scene.publish("old", "d", memory) {
             Ok(told) => {
@@ -111,4 +112,42 @@ fn a_half_published_place_is_not_skipped_for_an_older_bundle() {
         }
     });
     assert!(refused.get() > 5, "{refused:?}");
+}
+
+#[test]
+fn a_forced_replacement_that_was_cut_short_goes_on_without_force_and_no_further() {
+    let scene = Scene::new();
+    let forced = Wish { force: true, ..NEWER };
+    let (whole, done) = (Cell::new(0), Cell::new(0));
+    let memory = Memory::default();
+    for key in ["theirs/file", "odd//key", "a.txt", "z"] {
+        memory.put(key, b"mine");
+    }
+    let place = InMemory(memory.clone());
+    let command = |target: &dyn Storage| scene.grant(forced, target).map(drop);
+    strike(&place, &ENDS, command, |what| {
+        let looked = scene.look(NEWER, &memory).map(|told| told.decision.action).map_err(|error| error.code);
+        let crashed = memory.objects();
+        memory.put("stranger", b"theirs");
+        let refused = scene.publish("new", "d", &memory).map(|told| told.decision.action);
+        // Where the state stands it has come to its end.
+        let is_done = crashed.contains_key(".distributor.json");
+        assert!(is_done || refused.is_err_and(|error| error.code == Code::UnmanagedContent), "{what}");
+        assert_eq!(objects(&memory)["stranger"], b"theirs", "{what}");
+        memory.restore(&crashed);
+        let published = scene.publish("new", "d", &memory).map(|told| told.decision.action).map_err(|error| error.code);
+        assert_eq!(looked, published, "{what}");
+        match published {
+            Ok(_) => {
+                assert!(is(&truth(&memory, what).1, NEW), "{what}");
+                done.set(done.get() + 1);
+            }
+            Err(code) => {
+                assert_eq!(code, Code::UnmanagedContent, "{what}");
+                assert!(objects(&memory).iter().filter(|(_, bytes)| *bytes == b"mine").count() == 4, "{what}");
+                whole.set(whole.get() + 1);
+            }
+        }
+    });
+    assert!(whole.get() > 10 && done.get() > 10, "{whole:?} before, {done:?} after");
 }
