@@ -2,6 +2,8 @@
 //! crash knows what is ours and what is still to be done. Pure: values in, values out.
 
 mod recover;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeSet;
 
@@ -318,66 +320,4 @@ fn is_token(text: &str) -> bool {
 pub fn name(pipeline_id: &str, destination_id: &str) -> String {
     let owner = Digest::of(format!("{pipeline_id}\0{destination_id}").as_bytes()).hex();
     format!("{JOURNAL_PREFIX}{}.json", &owner[..16])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn begun() -> Journal {
-        Journal::begin(Begin {
-            kind: Kind::Publish,
-            pipeline_id: "p",
-            destination_id: "d",
-            source_id: "s",
-            source_digest: Digest::of(b""),
-            started_at: Timestamp::from_instant(time::macros::datetime!(2026-06-04 12:00 UTC)),
-            holder: Holder::default(),
-            stage: "0123456789abcdef",
-            dirty: false,
-        })
-    }
-
-    #[test]
-    fn a_journal_is_read_as_it_was_written() {
-        let path = RelPath::parse("a/b").unwrap();
-        let (job, sha256) = (0, Digest::of(b"x"));
-        let operations = vec![
-            Operation::Remove { path: (&path).into() },
-            Operation::RemoveDir { path: b"a/b/.odd\\\xff".to_vec().into() },
-            Operation::MakeDir { path: "a".to_owned() },
-            Operation::Create { path: path.clone(), job, sha256, size: 1 },
-            Operation::Replace { path, job, sha256, size: 1 },
-        ];
-        let target = Target { job: 1, sha256 };
-        let journal = begun().commit(operations, target, false);
-        let again = Journal::parse(&journal.to_json()).unwrap();
-        assert_eq!((again.phase, again.target), (Phase::Committing, Some(target)));
-        assert_eq!(again.operations, journal.operations);
-        assert_eq!((again.written().count(), again.created().count()), (2, 1));
-        assert!(Journal::parse(&begun().to_json()).is_ok());
-    }
-
-    #[test]
-    fn what_leads_out_or_is_not_whole_is_no_journal() {
-        for path in ["..", "a/../..", "/etc", "a//b", ".", ""] {
-            let make = vec![Operation::MakeDir { path: path.to_owned() }];
-            let journal = begun().commit(make, Target { job: 0, sha256: Digest::of(b"") }, false);
-            assert!(Journal::parse(&journal.to_json()).is_err(), "{path:?}");
-        }
-        for stage in ["", "../x", "a/b", "a.b"] {
-            let journal = Journal { stage: stage.to_owned(), ..begun() };
-            assert!(Journal::parse(&journal.to_json()).is_err(), "{stage:?}");
-        }
-        let torn = begun().to_json();
-        assert!(Journal::parse(&torn[..torn.len() - 1]).is_err());
-        let no_target = Journal { phase: Phase::Committing, ..begun() };
-        assert!(Journal::parse(&no_target.to_json()).is_err());
-    }
-
-    #[test]
-    fn the_name_is_made_of_pipeline_and_destination() {
-        let hex = &Digest::of(b"reports\0archive").hex()[..16];
-        assert_eq!(name("reports", "archive"), format!(".distributor.journal-{hex}.json"));
-    }
 }
