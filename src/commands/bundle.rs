@@ -1,13 +1,12 @@
 //! `distributor-bundle`: write a bundle's `manifest.json`.
 
-use super::{ran, start, status_of};
+use super::{open, ran, start, status_of};
 use crate::bundle::Maker;
 use crate::cli::{BUNDLE, CREATED, FORCE_MANIFEST, ID, Parsed, usage};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::path::escape;
 use crate::report::{BundleBody, Failure, Reporter, Status};
-use crate::storage::{Local, Modes};
 use crate::timestamp::Timestamp;
 
 /// Runs the program and returns its exit status.
@@ -26,7 +25,7 @@ fn work(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> Result<u8> {
         None => (host.clock)(),
     };
     host.cancel.listen();
-    let storage = Local::new(host.resolve(dir), Modes::default());
+    let storage = open::directory(host, &BUNDLE, dir)?;
     let force = parsed.has(&FORCE_MANIFEST);
     let maker = Maker { storage: &storage, id, created, force, cancel: &host.cancel };
     match ran(maker.make())? {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::report::{Failure, InspectBody, InspectedBundle, Reporter, Status};
 use crate::source::discover;
-use crate::storage::{Local, Modes, Storage};
+use crate::storage::{Local, Storage};
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
@@ -15,7 +15,7 @@ pub fn main(host: &Host) -> u8 {
         (Some(_), Some(_)) => Err(usage(&INSPECT, "DIR and --pipeline exclude each other")),
         (Some(_), None) if parsed.has(&CONFIG) => Err(usage(&INSPECT, "DIR and --config exclude each other")),
         (Some(dir), None) => {
-            let storage = Local::new(host.resolve(dir), Modes::default());
+            let storage = open::directory(host, &INSPECT, dir)?;
             match bundle::load(&storage) {
                 Ok(manifest) => finish(reporter, vec![InspectedBundle::new(".", &manifest)], &[]),
                 Err(error) => finish(reporter, Vec::new(), &[(place_of(&storage, &error), error)]),

@@ -1,10 +1,12 @@
 //! From the configuration to pipelines and places.
 
-use crate::cli::{self, Parsed};
+use std::ffi::OsStr;
+
+use crate::cli::{self, Parsed, Program, usage};
 use crate::config::{self, Config, Destination, Pipeline, S3Credentials, S3Place, Source, Target};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
-use crate::path::RelPath;
+use crate::path::{RelPath, escape};
 use crate::report::Reporter;
 use crate::secrets::Secrets;
 use crate::storage::s3::{Authorities, Key, Keys, Parts, Proxies, S3, Settings};
@@ -18,6 +20,15 @@ pub(super) fn config(host: &Host, parsed: &Parsed, reporter: &Reporter<'_>) -> R
         reporter.warn(warning);
     }
     Ok(config)
+}
+
+/// The bundle directory `dir` of a command line.
+pub(super) fn directory(host: &Host, program: &'static Program, dir: &OsStr) -> Result<Local> {
+    if dir.to_string_lossy().contains("://") {
+        let message = "DIR is a directory of this machine, and a configuration names other places";
+        return Err(usage(program, format!("{}: {message}", escape(dir.as_encoded_bytes()))));
+    }
+    Ok(Local::new(host.resolve(dir), Modes::default()))
 }
 
 /// The pipeline with this id.

@@ -8,7 +8,7 @@ use crate::host::Host;
 use crate::path::escape;
 use crate::report::{CheckedBundle, ConfigBody, Failure, Problem, Reporter, Status, ValidateBody};
 use crate::source::{Found, discover};
-use crate::storage::{Local, Modes, Storage};
+use crate::storage::{Local, Storage};
 
 /// Runs the program and returns its exit status.
 pub fn main(host: &Host) -> u8 {
@@ -17,7 +17,7 @@ pub fn main(host: &Host) -> u8 {
         (Some(_), _, true) => Err(usage(&VALIDATE, "DIR and --config exclude each other")),
         (Some(dir), None, false) => {
             host.cancel.listen();
-            let storage = Local::new(host.resolve(dir), Modes::default());
+            let storage = open::directory(host, &VALIDATE, dir)?;
             Check { host, reporter, strict: parsed.has(&STRICT) }.directory(&storage)
         }
         (None, Some(id), _) => pipeline(host, parsed, reporter, id),
