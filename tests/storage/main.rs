@@ -14,6 +14,7 @@ mod memory;
 mod mortal;
 mod nth;
 mod objects;
+mod odd;
 mod races;
 mod readers;
 mod scene;
