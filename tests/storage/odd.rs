@@ -1,14 +1,15 @@
 //! Servers of S3 that say odd things, and names that nobody should have put there.
 
 use distributor::error::Code;
-use distributor::storage::Storage;
+use distributor::names::STATE;
+use distributor::storage::{Expected, Stage, Storage};
 
 use crate::scene::{OLD, Scene};
 use crate::servers::fault::{self, Fault};
 use crate::servers::proxy::{Kind, Seen};
 use crate::servers::{self, Server, moto};
 use crate::sweep;
-use crate::verbs::Line;
+use crate::verbs::{Line, PART, bytes, rel};
 
 fn lines(name: &str) -> impl Iterator<Item = Line> {
     servers::all().into_iter().map(move |server: &'static Server| Line::to(server.place(name)))
@@ -67,6 +68,27 @@ fn a_flood_of_names_of_ours_is_not_looked_through() {
 }
 
 #[test]
+fn an_answer_without_an_etag_is_no_answer_to_a_put() {
+    for line in lines("no etag") {
+        for answer in [Fault::After(fault::answer(200, "")), Fault::Instead(fault::answer(204, ""))] {
+            for expected in [Expected::Any, Expected::Version(None)] {
+                line.place.delete(STATE);
+                line.proxy.forget();
+                line.proxy.fault(1, answer.clone(), of(Kind::PutObject));
+                let error = line.storage.put_small(STATE, b"1", expected).unwrap_err();
+                assert!(error.code == Code::StorageError && error.message.contains("no ETag"), "{error:?}");
+            }
+            for large in [b"1".to_vec(), bytes(2 << 20)] {
+                line.proxy.forget();
+                line.proxy.fault(1, answer.clone(), of(Kind::PutObject));
+                let error = line.put(&[("x", &large)], true).unwrap_err();
+                assert!(error.code == Code::StorageError && error.message.contains("no ETag"), "{error:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn names_that_no_command_gives_are_in_nobodys_way() {
     let scene = Scene::new();
     let planted = [".distributor.lock-../../x", ".distributor.journal-../../x.json", ".distributor.stage-1/../x"];
@@ -82,5 +104,39 @@ fn names_that_no_command_gives_are_in_nobodys_way() {
         let mut tree = line.place.tree();
         tree.retain(|key, _| !planted.contains(&key.as_str()));
         assert!(sweep::is(&tree, OLD) && tree.len() == OLD.len() + 1, "{name}: {:?}", tree.keys());
+    }
+}
+
+#[test]
+fn a_key_that_is_too_long_is_refused_before_anything_is_sent() {
+    for line in lines("long") {
+        let name = line.place.server.name;
+        let path = |length: usize| {
+            let left = length - line.place.prefix.len();
+            let path = format!("{}{}", "d/".repeat(left / 2 - 100), "f".repeat(200 + left % 2));
+            assert_eq!(path.len(), left);
+            path
+        };
+        let (fits, long) = (path(1024), path(1025));
+        let error = line.stage("1", &[("a", b"1"), (&long, b"2"), ("large", &bytes(PART + 1))]).unwrap_err();
+        assert!(error.code == Code::PathTooLong && error.hint.is_some(), "{name}: {error:?}");
+        assert!(line.proxy.seen().is_empty(), "{name}: {:?}", line.proxy.counts());
+        // Garage's own database has an end before that.
+        if name == "moto" {
+            line.put(&[(&fits, b"1")], false).unwrap();
+            assert_eq!(line.place.keys(), [fits]);
+        }
+    }
+}
+
+#[test]
+fn what_could_not_be_made_for_its_name_is_not_there_to_be_taken_back() {
+    for line in lines("taken back") {
+        line.put(&[("x", b"1")], false).unwrap();
+        let long = |seen: &Seen| seen.key.ends_with("/long");
+        line.proxy.fault(9, Fault::Instead(fault::error(400, "KeyTooLongError")), long);
+        let paths = ["long", "x"].map(rel);
+        line.storage.remove_created(&Stage("1".to_owned()), &paths.iter().collect::<Vec<_>>()).unwrap();
+        assert_eq!(line.place.keys(), Vec::<String>::new(), "{}", line.place.server.name);
     }
 }
