@@ -10,6 +10,7 @@ mod crossed;
 mod faults;
 mod fetched;
 mod large;
+mod lost;
 mod memory;
 mod mortal;
 mod nth;

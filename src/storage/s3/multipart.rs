@@ -15,6 +15,7 @@ use super::{Held, S3};
 use crate::digest::{Fingerprint, Hasher};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
+use crate::path::RelPath;
 use crate::pool;
 use crate::storage::{Commit, Expected, Job, Stage, StageError, mismatch};
 
@@ -64,7 +65,7 @@ pub(super) struct Upload {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begun {
     /// The name of the object below the place.
-    pub(super) path: String,
+    pub(super) path: RelPath,
     pub(super) upload_id: String,
 }
 
@@ -128,8 +129,9 @@ impl S3 {
         let key = self.key(job.path.as_str());
         let ask = self.object(Ask::new(Method::POST, &key), job.path, stage).query("uploads", "");
         let (_, said) = self.client.ask::<Initiated>(&ask)?;
-        let upload_id = said.ok_or_else(|| self.odd("no id for an upload in parts"))?.upload_id;
-        Ok(Begun { path: job.path.as_str().to_owned(), upload_id })
+        let upload_id = said.map(|said| said.upload_id).filter(|id| !id.is_empty());
+        let upload_id = upload_id.ok_or_else(|| self.odd("no id for an upload in parts"))?;
+        Ok(Begun { path: job.path.clone(), upload_id })
     }
 
     fn note(&self, stage: &Stage, begun: &[Begun]) -> Result<()> {
@@ -156,7 +158,7 @@ impl S3 {
     ) -> std::result::Result<(Fingerprint, Upload), StageError> {
         let want = job.expected.unwrap_or(Fingerprint { size: 0, sha256: crate::digest::Digest::of(b"") });
         let (size, senders) = self.settings.parts.of(want.size, self.settings.concurrency);
-        let key = self.key(&begun.path);
+        let key = self.key(begun.path.as_str());
         let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
         let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
         let take = Mutex::new(take);
@@ -239,11 +241,11 @@ impl S3 {
         Ok(())
     }
 
-    /// Aborts uploads; those that are gone already are fine.
+    /// Aborts uploads, which are nobody's but those of who began them; those that are gone already are fine.
     pub(super) fn abort(&self, uploads: &[Begun]) -> Result<()> {
         let one = |begun: &Begun| {
-            let key = self.key(&begun.path);
-            let ask = Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id).or(&[404]);
+            let key = self.key(begun.path.as_str());
+            let ask = Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id).or(&[404]).unbound();
             self.client.send(&ask).map(drop)
         };
         pool::map(self.settings.concurrency, uploads, one).into_iter().collect()
