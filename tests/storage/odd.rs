@@ -4,6 +4,7 @@ use distributor::error::Code;
 use distributor::names::STATE;
 use distributor::storage::{Expected, Stage, Storage};
 
+use crate::buckets::s3;
 use crate::scene::{OLD, Scene};
 use crate::servers::fault::{self, Fault};
 use crate::servers::proxy::{Kind, Seen};
@@ -89,6 +90,48 @@ fn an_answer_without_an_etag_is_no_answer_to_a_put() {
 }
 
 #[test]
+fn uploads_are_noted_a_few_at_a_time() {
+    let large = bytes(PART + 1);
+    let outputs: Vec<(String, &[u8])> = (0..5).map(|at| (format!("{at}"), large.as_slice())).collect();
+    let outputs: Vec<(&str, &[u8])> = outputs.iter().map(|(path, bytes)| (path.as_str(), *bytes)).collect();
+    for server in servers::all() {
+        let line = Line::with(server.place("portions"), |settings| settings.concurrency = 2);
+        line.stage("1", &outputs).unwrap();
+        let (mut unnoted, mut notes) = (0, 0);
+        for seen in line.proxy.seen() {
+            match seen.kind {
+                Kind::CreateUpload => unnoted += 1,
+                Kind::PutObject => (unnoted, notes) = (0, notes + 1),
+                Kind::UploadPart => assert_eq!(unnoted, 0, "{}", server.name),
+                _ => {}
+            }
+            assert!(unnoted <= 2, "{}: {unnoted} uploads that nobody knows", server.name);
+        }
+        assert_eq!((notes, line.place.uploads().len()), (3, 5), "{}", server.name);
+        // The note tells of all of them.
+        drop(line.storage);
+        s3(&line.place).sweep_stages(&[]).unwrap();
+        assert_eq!((line.place.uploads(), line.place.keys()), (Vec::new(), Vec::new()), "{}", server.name);
+    }
+}
+
+#[test]
+fn many_uploads_are_noted_and_cleared_away_as_few_are() {
+    let Some(server) = moto::server() else { return };
+    let place = server.place("many");
+    let open = place.open_upload("x");
+    let note = |id: &str| format!("{{\"path\":\"x\",\"upload_id\":\"{id}\"}}");
+    let gone = note(&"0".repeat(1000));
+    place.put(".distributor.stage-1", format!("[{}{}]", format!("{gone},").repeat(1200), note(&open)).as_bytes());
+    let line = Line::with(place, |settings| settings.concurrency = 16);
+    line.proxy.fault(1200, Fault::Instead(fault::error(404, "NoSuchUpload")), |seen: &Seen| {
+        seen.kind == Kind::AbortUpload && seen.query.contains("00000000")
+    });
+    line.storage.sweep_stages(&[]).unwrap();
+    assert_eq!((line.place.uploads(), line.place.keys()), (Vec::new(), Vec::new()));
+}
+
+#[test]
 fn names_that_no_command_gives_are_in_nobodys_way() {
     let scene = Scene::new();
     let planted = [".distributor.lock-../../x", ".distributor.journal-../../x.json", ".distributor.stage-1/../x"];
@@ -104,6 +147,25 @@ fn names_that_no_command_gives_are_in_nobodys_way() {
         let mut tree = line.place.tree();
         tree.retain(|key, _| !planted.contains(&key.as_str()));
         assert!(sweep::is(&tree, OLD) && tree.len() == OLD.len() + 1, "{name}: {:?}", tree.keys());
+    }
+}
+
+#[test]
+fn a_note_of_paths_that_are_none_is_not_ours() {
+    for line in lines("planted note") {
+        let name = line.place.server.name;
+        line.place.put("x", b"1");
+        for note in [
+            r#"[{"path":"../../y","upload_id":"1"}]"#,
+            r#"[{"path":".","upload_id":"1"}]"#,
+            r#"[{"path":"","upload_id":"1"}]"#,
+            r#"[{"path":"x","upload_id":""}]"#,
+        ] {
+            line.proxy.forget();
+            line.place.put(".distributor.stage-1", note.as_bytes());
+            line.storage.sweep_stages(&[]).unwrap_or_else(|error| panic!("{name}: {note}: {error:?}"));
+            assert_eq!((line.place.keys(), line.proxy.count(Kind::AbortUpload)), (vec!["x".to_owned()], 0), "{name}");
+        }
     }
 }
 

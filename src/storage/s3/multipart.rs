@@ -39,7 +39,7 @@ const MOST_PARTS: u64 = 10_000;
 /// How many bytes of parts are held at the same time, one part more than are on their way.
 const IN_HAND: u64 = 40 * 1024 * 1024;
 /// The longest note that is read.
-const LIMIT: u64 = 1024 * 1024;
+const LIMIT: u64 = 16 * 1024 * 1024;
 
 impl Parts {
     /// The size of the parts of so many bytes, and how many of them are on their way at a time. With the one that is read
@@ -103,25 +103,28 @@ struct Part<'a> {
 }
 
 impl S3 {
-    /// Begins the uploads of the jobs `big`, and leaves their ids at the stage's name before a part is sent: what is cut
-    /// short is aborted by whoever comes next.
+    /// Begins the uploads of the jobs `big`, a few at a time, and leaves their ids at the stage's name before a part is
+    /// sent: what is cut short is aborted by whoever comes next.
     pub(super) fn begin_uploads(&self, stage: &Stage, jobs: &[Job<'_>], big: &[usize]) -> Result<Vec<Begun>> {
         if big.is_empty() {
             return Ok(Vec::new());
         }
         // One after the other adds to the note.
         let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = pool::map(self.settings.concurrency, big, |at| self.begin_upload(stage, &jobs[*at]));
-        let (mut good, mut failed) = (self.begun(stage)?, None);
-        let earlier = good.len();
-        for upload in begun {
-            match upload {
-                Ok(upload) => good.push(upload),
-                Err(error) => failed = failed.or(Some(error)),
+        let mut all = self.begun(stage)?;
+        let earlier = all.len();
+        let noted = big.chunks(self.settings.concurrency.max(1)).try_for_each(|some| {
+            let begun = pool::map(self.settings.concurrency, some, |at| self.begin_upload(stage, &jobs[*at]));
+            let mut failed = None;
+            for upload in begun {
+                match upload {
+                    Ok(upload) => all.push(upload),
+                    Err(error) => failed = failed.take().or(Some(error)),
+                }
             }
-        }
-        let noted = failed.map_or_else(|| self.note(stage, &good), Err);
-        let mine = good.split_off(earlier);
+            failed.map_or_else(|| self.note(stage, &all), Err)
+        });
+        let mine = all.split_off(earlier);
         noted.inspect_err(|_| drop(self.abort(&mine))).map(|()| mine)
     }
 
@@ -146,7 +149,8 @@ impl S3 {
         }
         let small = self.read_small(&stage.name(), LIMIT)?;
         // One that can't be read was not written by us: what it tells of is not ours to abort.
-        Ok(small.and_then(|small| serde_json::from_slice(&small.bytes).ok()).unwrap_or_default())
+        let begun: Option<Vec<Begun>> = small.and_then(|small| serde_json::from_slice(&small.bytes).ok());
+        Ok(begun.filter(|begun| begun.iter().all(|begun| !begun.upload_id.is_empty())).unwrap_or_default())
     }
 
     /// Sends a job in parts, several at a time, while it is read once.
