@@ -27,7 +27,9 @@ impl Site<'_> {
     ) -> Result<()> {
         let stage = Stage(journal.stage.clone());
         let finished = self.carry_out(guard, &stage, journal, jobs, old);
-        if finished.is_err() && self.target.recovery() == Recovery::DirtyMark {
+        // Once the lock is lost, what is there is of whoever holds it now, who takes back what was new.
+        let failed = finished.as_ref().is_err_and(|error| error.code != Code::LockLost);
+        if failed && self.target.recovery() == Recovery::DirtyMark {
             // What is new goes again; what was overwritten stays, and the journal marks it.
             let _ = self.target.remove_created(&stage, &journal.created().collect::<Vec<_>>());
         }

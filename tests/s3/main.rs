@@ -12,4 +12,5 @@ mod scene;
 mod servers;
 mod signals;
 mod sources;
+mod stood;
 mod upkeep;

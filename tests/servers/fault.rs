@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     /// The server's answer with a `Content-Length` that is this much off. Where it is too large nothing follows and the
     /// connection stays open; where it is too small the rest comes nevertheless.
     Length(isize),
+    /// The server's answer with this field as it should not be.
+    Field(&'static str, String),
 }
 
 /// An error as S3 gives it.

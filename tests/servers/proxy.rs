@@ -302,6 +302,7 @@ fn answer(request: &Message, client: &mut BufReader<TcpStream>, connection: usiz
     match &fault {
         Some(Fault::ResetAfter) => return reset(client),
         Some(Fault::After(instead)) => answer = instead.clone(),
+        Some(Fault::Field(name, value)) => answer.set(name, value),
         _ => {}
     }
     if let Some(seen) = shared.seen.lock().unwrap().get_mut(index) {

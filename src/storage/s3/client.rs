@@ -1,6 +1,5 @@
 //! Requests: addressed, signed, sent, tried again, and what went wrong with them.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -15,6 +14,7 @@ use url::Url;
 
 use super::credentials::{Key, Keys};
 use super::fault::{self, Fault};
+use super::lease::Bond;
 use super::payload::Payload;
 use super::xml::{self, Document};
 use crate::error::{Code, Error, Result};
@@ -54,8 +54,9 @@ pub(super) struct Client {
     /// The key that was used last.
     pub(super) used: Mutex<Option<Arc<Key>>>,
     pub(super) cancel: Cancel,
-    /// Whether the lock is held: what was begun under it comes to its end, or is undone.
-    pub(super) locked: AtomicBool,
+    /// What is begun under a lock comes to its end, or is undone, whatever signal comes; and nothing changes any more once
+    /// the lock is lost.
+    pub(super) bond: Bond,
 }
 
 /// One request.
@@ -70,11 +71,14 @@ pub(super) struct Ask<'a> {
     pub(super) payload: Payload<'a>,
     /// The refusals that are an answer too; all others are errors.
     pub(super) stands: &'static [u16],
+    /// Whether it is sent even once the lock is lost.
+    unbound: bool,
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
-        Ask { method, key, about: key, query: Vec::new(), headers: Vec::new(), payload: Payload::None, stands: &[] }
+        let (query, headers) = (Vec::new(), Vec::new());
+        Ask { method, key, about: key, query, headers, payload: Payload::None, stands: &[], unbound: false }
     }
 
     /// A request of the bucket that is about what begins with `prefix`.
@@ -106,6 +110,12 @@ impl<'a> Ask<'a> {
 
     pub(super) fn payload(mut self, payload: Payload<'a>) -> Ask<'a> {
         self.payload = payload;
+        self
+    }
+
+    /// What it changes is nobody else's: it is sent even once the lock is lost.
+    pub(super) fn unbound(mut self) -> Ask<'a> {
+        self.unbound = true;
         self
     }
 }
@@ -226,7 +236,12 @@ impl Client {
 
     /// What ends the tries of a request: a signal, unless the lock is held.
     fn heeded(&self) -> Cancel {
-        if self.locked.load(Ordering::Relaxed) { self.cancel.deaf() } else { self.cancel.clone() }
+        if self.bond.is_tied() { self.cancel.deaf() } else { self.cancel.clone() }
+    }
+
+    /// Whether a request may be sent now: what changes anything only while the lock is held.
+    fn may_send(&self, ask: &Ask<'_>) -> Result<()> {
+        if ask.unbound || ask.method.is_safe() { Ok(()) } else { self.bond.check() }
     }
 
     fn failed(&self, ask: &Ask<'_>, fault: &Fault) -> Failed {
@@ -249,7 +264,9 @@ impl Client {
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| self.lost(ask.about, error))
+        let may = || self.may_send(ask);
+        may().map_err(Failed::ForGood)?;
+        ask.payload.send(&self.http, request, &may, &|error| self.lost(ask.about, error))
     }
 
     /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.

@@ -14,6 +14,8 @@ use crate::names::{self, LOCK, STATE};
 use crate::path::{RESERVED, RelPath};
 use crate::storage::{Entry, Kind, MAX_DEPTH, Met, Scope, Version};
 
+/// How many pages without a key may follow each other.
+const MOST_EMPTY: usize = 100;
 /// Sorts after every name that may follow.
 const LAST: char = char::MAX;
 
@@ -78,23 +80,15 @@ impl S3 {
     ) -> Result<Option<OffsetDateTime>> {
         let prefix = format!("{}{start}", self.prefix);
         let (mut after, mut token) = (after.map(|name| format!("{}{name}", self.prefix)), None::<String>);
-        let mut last = String::new();
+        let (mut last, mut empty) = (String::new(), 0);
         loop {
-            let mut ask = Ask::new(Method::GET, "")
-                .about(&prefix)
-                .query("list-type", "2")
-                .query("prefix", &prefix)
-                .query("encoding-type", "url");
-            if let Some(token) = &token {
-                ask = ask.query("continuation-token", token);
-            } else if let Some(after) = &after {
-                ask = ask.query("start-after", after);
-            }
-            let (answer, page) = self.client.ask::<Page>(&ask)?;
-            let page = page.ok_or_else(|| self.odd("no listing"))?;
-            let now = answer.header("date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
+            let (page, now) = self.page(&prefix, after.as_deref(), token.as_deref())?;
             let (truncated, next) = (page.is_truncated, page.next_continuation_token.clone());
             let objects = self.objects(page, &mut last)?;
+            empty = if objects.is_empty() { empty + 1 } else { 0 };
+            if empty > MOST_EMPTY {
+                return Err(self.odd("one page after the other without a key"));
+            }
             match visit(objects)? {
                 Next::Stop => return Ok(now),
                 _ if !truncated => return Ok(now),
@@ -108,6 +102,19 @@ impl S3 {
                 }
             }
         }
+    }
+
+    fn page(&self, prefix: &str, after: Option<&str>, token: Option<&str>) -> Result<(Page, Option<OffsetDateTime>)> {
+        let ask = Ask::new(Method::GET, "").about(prefix);
+        let mut ask = ask.query("list-type", "2").query("prefix", prefix).query("encoding-type", "url");
+        if let Some(token) = token {
+            ask = ask.query("continuation-token", token);
+        } else if let Some(after) = after {
+            ask = ask.query("start-after", after);
+        }
+        let (answer, page) = self.client.ask::<Page>(&ask)?;
+        let now = answer.header("date").and_then(|date| OffsetDateTime::parse(date, &Rfc2822).ok());
+        Ok((page.ok_or_else(|| self.odd("no listing"))?, now))
     }
 
     fn objects(&self, page: Page, last: &mut String) -> Result<Vec<Object>> {

@@ -4,6 +4,7 @@
 mod client;
 mod credentials;
 mod fault;
+mod lease;
 mod list;
 mod lock;
 mod multipart;
@@ -29,6 +30,7 @@ pub use multipart::Parts;
 pub use crate::http::{Authorities, Proxies};
 
 use self::client::{Address, Client};
+use self::lease::Bond;
 use self::own::Own;
 use crate::digest::Fingerprint;
 use crate::error::{Code, Error, Result};
@@ -135,7 +137,7 @@ impl S3 {
             keys: settings.keys,
             used: Mutex::default(),
             cancel: settings.cancel,
-            locked: AtomicBool::new(false),
+            bond: Bond::default(),
         };
         let settings = Kept {
             storage_class: settings.storage_class,

@@ -15,6 +15,7 @@ use super::{Held, S3};
 use crate::digest::{Fingerprint, Hasher};
 use crate::error::{Code, Error, Result};
 use crate::host::Cancel;
+use crate::path::RelPath;
 use crate::pool;
 use crate::storage::{Commit, Expected, Job, Stage, StageError, mismatch};
 
@@ -38,7 +39,7 @@ const MOST_PARTS: u64 = 10_000;
 /// How many bytes of parts are held at the same time, one part more than are on their way.
 const IN_HAND: u64 = 40 * 1024 * 1024;
 /// The longest note that is read.
-const LIMIT: u64 = 1024 * 1024;
+const LIMIT: u64 = 16 * 1024 * 1024;
 
 impl Parts {
     /// The size of the parts of so many bytes, and how many of them are on their way at a time. With the one that is read
@@ -64,7 +65,7 @@ pub(super) struct Upload {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Begun {
     /// The name of the object below the place.
-    pub(super) path: String,
+    pub(super) path: RelPath,
     pub(super) upload_id: String,
 }
 
@@ -102,25 +103,28 @@ struct Part<'a> {
 }
 
 impl S3 {
-    /// Begins the uploads of the jobs `big`, and leaves their ids at the stage's name before a part is sent: what is cut
-    /// short is aborted by whoever comes next.
+    /// Begins the uploads of the jobs `big`, a few at a time, and leaves their ids at the stage's name before a part is
+    /// sent: what is cut short is aborted by whoever comes next.
     pub(super) fn begin_uploads(&self, stage: &Stage, jobs: &[Job<'_>], big: &[usize]) -> Result<Vec<Begun>> {
         if big.is_empty() {
             return Ok(Vec::new());
         }
         // One after the other adds to the note.
         let _noting = self.noting.lock().unwrap_or_else(PoisonError::into_inner);
-        let begun = pool::map(self.settings.concurrency, big, |at| self.begin_upload(stage, &jobs[*at]));
-        let (mut good, mut failed) = (self.begun(stage)?, None);
-        let earlier = good.len();
-        for upload in begun {
-            match upload {
-                Ok(upload) => good.push(upload),
-                Err(error) => failed = failed.or(Some(error)),
+        let mut all = self.begun(stage)?;
+        let earlier = all.len();
+        let noted = big.chunks(self.settings.concurrency.max(1)).try_for_each(|some| {
+            let begun = pool::map(self.settings.concurrency, some, |at| self.begin_upload(stage, &jobs[*at]));
+            let mut failed = None;
+            for upload in begun {
+                match upload {
+                    Ok(upload) => all.push(upload),
+                    Err(error) => failed = failed.take().or(Some(error)),
+                }
             }
-        }
-        let noted = failed.map_or_else(|| self.note(stage, &good), Err);
-        let mine = good.split_off(earlier);
+            failed.map_or_else(|| self.note(stage, &all), Err)
+        });
+        let mine = all.split_off(earlier);
         noted.inspect_err(|_| drop(self.abort(&mine))).map(|()| mine)
     }
 
@@ -128,8 +132,9 @@ impl S3 {
         let key = self.key(job.path.as_str());
         let ask = self.object(Ask::new(Method::POST, &key), job.path, stage).query("uploads", "");
         let (_, said) = self.client.ask::<Initiated>(&ask)?;
-        let upload_id = said.ok_or_else(|| self.odd("no id for an upload in parts"))?.upload_id;
-        Ok(Begun { path: job.path.as_str().to_owned(), upload_id })
+        let upload_id = said.map(|said| said.upload_id).filter(|id| !id.is_empty());
+        let upload_id = upload_id.ok_or_else(|| self.odd("no id for an upload in parts"))?;
+        Ok(Begun { path: job.path.clone(), upload_id })
     }
 
     fn note(&self, stage: &Stage, begun: &[Begun]) -> Result<()> {
@@ -144,7 +149,8 @@ impl S3 {
         }
         let small = self.read_small(&stage.name(), LIMIT)?;
         // One that can't be read was not written by us: what it tells of is not ours to abort.
-        Ok(small.and_then(|small| serde_json::from_slice(&small.bytes).ok()).unwrap_or_default())
+        let begun: Option<Vec<Begun>> = small.and_then(|small| serde_json::from_slice(&small.bytes).ok());
+        Ok(begun.filter(|begun| begun.iter().all(|begun| !begun.upload_id.is_empty())).unwrap_or_default())
     }
 
     /// Sends a job in parts, several at a time, while it is read once.
@@ -156,7 +162,7 @@ impl S3 {
     ) -> std::result::Result<(Fingerprint, Upload), StageError> {
         let want = job.expected.unwrap_or(Fingerprint { size: 0, sha256: crate::digest::Digest::of(b"") });
         let (size, senders) = self.settings.parts.of(want.size, self.settings.concurrency);
-        let key = self.key(&begun.path);
+        let key = self.key(begun.path.as_str());
         let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
         let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
         let take = Mutex::new(take);
@@ -239,11 +245,11 @@ impl S3 {
         Ok(())
     }
 
-    /// Aborts uploads; those that are gone already are fine.
+    /// Aborts uploads, which are nobody's but those of who began them; those that are gone already are fine.
     pub(super) fn abort(&self, uploads: &[Begun]) -> Result<()> {
         let one = |begun: &Begun| {
-            let key = self.key(&begun.path);
-            let ask = Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id).or(&[404]);
+            let key = self.key(begun.path.as_str());
+            let ask = Ask::new(Method::DELETE, &key).query("uploadId", &begun.upload_id).or(&[404]).unbound();
             self.client.send(&ask).map(drop)
         };
         pool::map(self.settings.concurrency, uploads, one).into_iter().collect()

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::PoisonError;
 
+use time::OffsetDateTime;
+
 use super::S3;
-use super::list::Next;
+use super::list::{Next, Object};
 use crate::error::Result;
 use crate::names::{self, JOURNAL_PREFIX, STATE};
 use crate::path::RESERVED;
@@ -12,6 +14,8 @@ use crate::storage::{Small, Version};
 
 /// What is read twice in a publication is kept in between up to this size.
 const GLIMPSE: usize = 1024 * 1024;
+/// How many names of ours are looked at: no command leaves as many.
+const MOST: usize = 10_000;
 
 /// The names of ours at the place.
 #[derive(Default)]
@@ -126,16 +130,29 @@ impl S3 {
             Own::Known(names) => Some(names.there.keys().cloned().collect()),
             Own::Unknown => None,
         });
-        let names: BTreeSet<String> = known.map_or_else(|| self.ask_own(), Ok)?;
+        let names: BTreeSet<String> = match known {
+            Some(names) => names,
+            None => self.own_objects()?.0.into_iter().map(|object| object.name).collect(),
+        };
         Ok(names.into_iter().filter(|name| name.starts_with(prefix)).collect())
     }
 
-    fn ask_own(&self) -> Result<BTreeSet<String>> {
-        let mut found = BTreeSet::new();
-        self.pages(RESERVED, None, &mut |objects| {
-            found.extend(objects.into_iter().map(|object| object.name).filter(|name| names::is_own(name.as_bytes())));
+    /// Asks for the objects at names of ours, and for the server's time.
+    pub(super) fn own_objects(&self) -> Result<(Vec<Object>, Option<OffsetDateTime>)> {
+        let mut found = Vec::new();
+        let now = self.pages(RESERVED, None, &mut |objects| {
+            found.extend(objects.into_iter().filter(|object| is_own(&object.name)));
+            if found.len() > MOST {
+                let error = self.odd(&format!("more than {MOST} names that begin with {RESERVED}"));
+                return Err(error.hint("remove those that are no command's at work"));
+            }
             Ok(Next::On)
         })?;
-        Ok(found)
+        Ok((found, now))
     }
+}
+
+/// Whether it is a name of ours; what lies below one is nobody's.
+fn is_own(name: &str) -> bool {
+    names::is_own(name.as_bytes()) && !name.contains('/')
 }

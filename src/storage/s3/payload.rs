@@ -42,10 +42,12 @@ impl Payload<'_> {
         }
     }
 
+    /// Sends it, as far as `may` allows that while it is read.
     pub(super) fn send(
         &self,
         http: &Http,
         request: request::Builder,
+        may: &dyn Fn() -> Result<()>,
         fail: &dyn Fn(&ureq::Error) -> Failed,
     ) -> std::result::Result<Response<Body>, Failed> {
         let built = |error: ureq::http::Error| fail(&ureq::Error::Http(error));
@@ -56,7 +58,7 @@ impl Payload<'_> {
             Payload::Job(job, what) => {
                 let opened = job.body.open().map_err(Failed::ForGood)?;
                 let wrong = RefCell::new(None);
-                let mut body = Checked::new(opened.body, job.path, *what, &wrong);
+                let mut body = Checked::new(opened.body, job.path, *what, (&wrong, may));
                 let sent = http.send(request.body(SendBody::from_reader(&mut body)).map_err(built)?);
                 match wrong.take() {
                     Some(error) => Err(Failed::ForGood(error)),
@@ -76,6 +78,8 @@ struct Checked<'a> {
     passed: u64,
     /// What is wrong with them.
     wrong: &'a RefCell<Option<Error>>,
+    /// Whether they are still to be passed on.
+    may: &'a dyn Fn() -> Result<()>,
 }
 
 impl<'a> Checked<'a> {
@@ -83,9 +87,9 @@ impl<'a> Checked<'a> {
         from: Box<dyn Read + Send + 'a>,
         path: &'a RelPath,
         want: Fingerprint,
-        wrong: &'a RefCell<Option<Error>>,
+        (wrong, may): (&'a RefCell<Option<Error>>, &'a dyn Fn() -> Result<()>),
     ) -> Checked<'a> {
-        Checked { from, path, want, hasher: Some(Hasher::default()), passed: 0, wrong }
+        Checked { from, path, want, hasher: Some(Hasher::default()), passed: 0, wrong, may }
     }
 
     fn stop<T>(&self, error: Error) -> io::Result<T> {
@@ -127,6 +131,7 @@ impl Read for Checked<'_> {
         if self.passed == self.want.size {
             self.finish()?;
         }
+        (self.may)().or_else(|error| self.stop(error))?;
         Ok(n)
     }
 }
@@ -136,10 +141,35 @@ pub(super) fn checked_bytes(job: &Job<'_>, want: Fingerprint) -> Result<Vec<u8>>
     let wrong = RefCell::new(None);
     let opened = job.body.open()?;
     let mut bytes = Vec::with_capacity(usize::try_from(want.size).unwrap_or_default());
-    let read = Checked::new(opened.body, job.path, want, &wrong).read_to_end(&mut bytes);
+    let read = Checked::new(opened.body, job.path, want, (&wrong, &|| Ok(()))).read_to_end(&mut bytes);
     match (wrong.take(), read) {
         (Some(error), _) => Err(error),
         (None, Err(error)) => Err(Error::io(job.path, &error)),
         (None, Ok(_)) => Ok(bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::error::Code;
+
+    #[test]
+    fn bytes_that_may_not_be_sent_any_more_are_kept_back() {
+        let (path, bytes) = (RelPath::parse("x").unwrap(), b"123456");
+        let (wrong, left) = (RefCell::new(None), Cell::new(2));
+        let may = || match left.replace(left.get() - 1) {
+            0 => Err(Error::new(Code::LockLost, "lost")),
+            _ => Ok(()),
+        };
+        let mut body = Checked::new(Box::new(&bytes[..]), &path, Fingerprint::of(bytes), (&wrong, &may));
+        let (mut passed, mut buffer) = (Vec::<u8>::new(), [0; 2]);
+        while let Ok(n) = body.read(&mut buffer) {
+            passed.extend(&buffer[..n]);
+        }
+        assert_eq!(passed, b"1234");
+        assert_eq!(wrong.take().map(|error| error.code), Some(Code::LockLost));
     }
 }

@@ -23,6 +23,8 @@ pub(super) const TOKEN: &str = "x-amz-meta-distributor-token";
 /// What a server refuses that is not an error at once: a name that is taken, an upload that was completed before, and
 /// conditions that the server does not know.
 pub(super) const REFUSED: &[u16] = &[404, 412, 501];
+/// The longest key, in bytes (Amazon S3 User Guide, "Naming Amazon S3 objects").
+const LONGEST_KEY: usize = 1024;
 /// Up to this size bytes are held while they are sent.
 const SMALL: u64 = 1024 * 1024;
 
@@ -37,7 +39,8 @@ impl S3 {
     ) -> Vec<std::result::Result<Fingerprint, StageError>> {
         let is_big = |job: &Job<'_>| job.expected.is_some_and(|want| want.size > self.settings.parts.above);
         let big: Vec<usize> = (0..jobs.len()).filter(|at| is_big(&jobs[*at])).collect();
-        let uploads = match self.begin_uploads(stage, jobs, &big) {
+        let fits = jobs.iter().try_for_each(|job| self.fits(job.path));
+        let uploads = match fits.and_then(|()| self.begin_uploads(stage, jobs, &big)) {
             Ok(uploads) => uploads,
             Err(error) => return vec![Err(StageError::Place(error))],
         };
@@ -55,6 +58,20 @@ impl S3 {
         }
         results.sort_unstable_by_key(|(at, _)| *at);
         results.into_iter().map(|(_, result)| result).collect()
+    }
+
+    /// Whether an object can have this path: with the prefix a key may be too long.
+    fn fits(&self, path: &RelPath) -> Result<()> {
+        let key = self.key(path.as_str());
+        if key.len() <= LONGEST_KEY {
+            return Ok(());
+        }
+        let message = format!(
+            "{}: the key has {} bytes, and no more than {LONGEST_KEY} are allowed",
+            self.client.place(&key),
+            key.len()
+        );
+        Err(Error::new(Code::PathTooLong, message).hint("shorten the path, or the prefix"))
     }
 
     pub(super) fn hold(&self, stage: &Stage, job: usize, held: Held) {
@@ -129,7 +146,7 @@ impl S3 {
             if let Some(md5) = &md5 {
                 ask = ask.header("content-md5", md5);
             }
-            self.client.send(&ask.if_free(if_free).or(REFUSED))
+            self.put(&ask.if_free(if_free).or(REFUSED))
         })
     }
 
@@ -186,7 +203,12 @@ impl S3 {
     pub(super) fn take_back(&self, stage: &Stage, paths: &[&RelPath]) -> Result<()> {
         let one = |path: &&RelPath| {
             let key = self.key(path.as_str());
-            let Some(answer) = self.head(&key)?.filter(|answer| answer.header(TOKEN) == Some(&stage.0)) else {
+            let there = match self.head(&key) {
+                // Nothing could be made there.
+                Err(error) if error.code == Code::PathTooLong => None,
+                there => there?,
+            };
+            let Some(answer) = there.filter(|answer| answer.header(TOKEN) == Some(&stage.0)) else {
                 return Ok(());
             };
             let mut ask = Ask::new(Method::DELETE, &key).or(&[404, 412, 501]);

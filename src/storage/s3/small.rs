@@ -88,7 +88,7 @@ impl S3 {
                 .header("content-md5", md5_of(bytes))
                 .payload(Payload::Bytes(bytes))
         };
-        let Expected::Version(version) = expected else { return self.client.send(&ask()).map(drop) };
+        let Expected::Version(version) = expected else { return self.put(&ask()).map(drop) };
         // Not every server heeds the headers. Under the lock nobody else writes here; without it one looks.
         if !self.is_known() && self.version(&key)?.as_ref() != version {
             return Err(self.changed(name));
@@ -99,13 +99,13 @@ impl S3 {
             Some(version) => ask().header("if-match", &version.0),
             None => ask().header("if-none-match", "*"),
         };
-        let mut answer = self.client.send(&conditional.or(REFUSED))?;
+        let mut answer = self.put(&conditional.or(REFUSED))?;
         match answer.status {
             _ if answer.is_good() => Ok(()),
             // The server knows no conditions.
             501 => {
                 self.unconditional.store(true, Ordering::Relaxed);
-                self.client.send(&ask()).map(drop)
+                self.put(&ask()).map(drop)
             }
             _ => {
                 self.absent(&key, &answer.fault())?;
@@ -114,6 +114,15 @@ impl S3 {
                 if there.is_some_and(|small| small.bytes == bytes) { Ok(()) } else { Err(self.changed(name)) }
             }
         }
+    }
+
+    /// Sends a PUT of an object. Who has made one says which: an answer without an `ETag` is somebody else's.
+    pub(super) fn put(&self, ask: &Ask<'_>) -> Result<Answer> {
+        let answer = self.client.send(ask)?;
+        if answer.is_good() && answer.header("etag").is_none_or(str::is_empty) {
+            return Err(self.odd("no ETag for an object"));
+        }
+        Ok(answer)
     }
 
     fn changed(&self, name: &str) -> Error {
