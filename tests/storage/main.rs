@@ -20,6 +20,7 @@ mod scene;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod shared;
+mod slow;
 mod sweep;
 mod told;
 mod upkeep;

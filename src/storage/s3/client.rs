@@ -70,11 +70,14 @@ pub(super) struct Ask<'a> {
     pub(super) payload: Payload<'a>,
     /// The refusals that are an answer too; all others are errors.
     pub(super) stands: &'static [u16],
+    /// Whether it carries an object, or is answered by one: its bytes may take as long as they move.
+    of_object: bool,
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
-        Ask { method, key, about: key, query: Vec::new(), headers: Vec::new(), payload: Payload::None, stands: &[] }
+        let (query, headers, payload) = (Vec::new(), Vec::new(), Payload::None);
+        Ask { method, key, about: key, query, headers, payload, stands: &[], of_object: false }
     }
 
     /// A request of the bucket that is about what begins with `prefix`.
@@ -96,6 +99,12 @@ impl<'a> Ask<'a> {
     /// Only where there is no such object yet, if `wanted`.
     pub(super) fn if_free(self, wanted: bool) -> Ask<'a> {
         if wanted { self.header("if-none-match", "*") } else { self }
+    }
+
+    /// It carries an object, or is answered by one.
+    pub(super) fn of_object(mut self) -> Ask<'a> {
+        self.of_object = true;
+        self
     }
 
     /// These refusals are answers.
@@ -249,7 +258,8 @@ impl Client {
         if let Some(headers) = request.headers_mut() {
             *headers = signed;
         }
-        ask.payload.send(&self.http, request, &|error| self.lost(ask.about, error))
+        let http = if ask.of_object { &self.http.patient() } else { &self.http };
+        ask.payload.send(http, request, &|error| self.lost(ask.about, error))
     }
 
     /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.

@@ -203,6 +203,7 @@ impl S3 {
         cancel: &Cancel,
     ) -> Result<String> {
         let ask = Ask::new(Method::PUT, key)
+            .of_object()
             .query("partNumber", number.to_string())
             .query("uploadId", upload_id)
             .payload(Payload::Bytes(bytes));

@@ -125,7 +125,7 @@ impl S3 {
             (None, _) => None,
         };
         self.conditionally(stage, commit, &|if_free| {
-            let mut ask = self.object(Ask::new(Method::PUT, &key), commit.path, stage).payload(payload);
+            let mut ask = self.object(Ask::new(Method::PUT, &key).of_object(), commit.path, stage).payload(payload);
             if let Some(md5) = &md5 {
                 ask = ask.header("content-md5", md5);
             }
