@@ -2,6 +2,7 @@
 //! again.
 
 mod authorities;
+mod names;
 mod proxies;
 
 use std::sync::Arc;
@@ -11,11 +12,13 @@ use ureq::config::ConfigBuilder;
 use ureq::http::{Request, Response, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body};
 
 pub use authorities::Authorities;
 pub use proxies::Proxies;
 
+use self::names::Names;
 use crate::error::{self, Code, Error};
 use crate::host::Cancel;
 
@@ -101,7 +104,7 @@ impl Http {
 }
 
 fn agent(config: ConfigBuilder<AgentScope>) -> Agent {
-    config.build().into()
+    Agent::with_parts(config.build(), DefaultConnector::default(), Names)
 }
 
 /// What all clients have in common.
