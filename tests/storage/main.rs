@@ -16,6 +16,7 @@ mod nth;
 mod objects;
 mod races;
 mod readers;
+mod repeated;
 mod scene;
 #[path = "../servers/mod.rs"]
 mod servers;

@@ -51,8 +51,8 @@ pub(super) struct Client {
     pub(super) http: Http,
     pub(super) address: Address,
     pub(super) keys: Keys,
-    /// The key that was used last.
-    pub(super) used: Mutex<Option<Arc<Key>>>,
+    /// The keys that were used.
+    pub(super) used: Mutex<Vec<Arc<Key>>>,
     pub(super) cancel: Cancel,
     /// Whether the lock is held: what was begun under it comes to its end, or is undone.
     pub(super) locked: AtomicBool,
@@ -214,9 +214,9 @@ impl Client {
         finish: impl Fn(&Client, Answer) -> std::result::Result<T, Failed>,
     ) -> Result<T> {
         let (mut repeated, mut renewed) = (false, false);
-        retried(cancel, |_| {
+        let done = retried(cancel, |_| {
             let key = self.keys.get(&self.http, cancel).map_err(Failed::ForGood)?;
-            self.used.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&key));
+            self.note(&key);
             let before = std::mem::replace(&mut repeated, true);
             let (parts, body) = self.once(ask, &key)?.into_parts();
             let (status, headers) = (parts.status.as_u16(), parts.headers);
@@ -230,7 +230,21 @@ impl Client {
                 return Err(Failed::ForNow(self.refused(ask.about, &fault), Some(Duration::ZERO)));
             }
             Err(self.failed(ask, &fault))
-        })
+        });
+        done.map_err(|error| self.discreet(error))
+    }
+
+    fn note(&self, key: &Arc<Key>) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if !used.iter().any(|known| Arc::ptr_eq(known, key)) {
+            used.push(Arc::clone(key));
+        }
+    }
+
+    /// An error without any key that was used, whatever of what the server said is in it.
+    pub(super) fn discreet(&self, error: Error) -> Error {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().fold(error, |error, key| key.hide_in(error))
     }
 
     /// What ends the tries of a request: a signal, unless the lock is held.
@@ -345,13 +359,7 @@ impl Client {
     }
 
     pub(super) fn refused(&self, key: &str, fault: &Fault) -> Error {
-        let error = fault::error(&self.place(key), &self.address, fault);
-        // Servers like to repeat what they were told.
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*used {
-            Some(key) => Error { message: key.hide(&error.message), ..error },
-            None => error,
-        }
+        self.discreet(fault::error(&self.place(key), &self.address, fault))
     }
 }
 
