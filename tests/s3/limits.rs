@@ -94,7 +94,6 @@ fn a_publication_takes_64_mib_at_most_however_many_files_and_destinations() {
         scene.configure("backend: local, path: in", &destinations);
         bundle(&scene, "in/x", &sizes);
         let most = peak(&scene);
-        println!("{what}: {} MiB", most / MIB);
         assert!(most <= 64 * MIB, "{what}: {} MiB", most / MIB);
     }
 }
