@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs::File;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -156,6 +158,19 @@ pub fn random_token() -> String {
     let mut hasher = std::collections::hash_map::RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());
     format!("{:016x}", hasher.finish())
+}
+
+/// Opens a regular file, or `/dev/null`, which is an empty one. Links are followed, and nothing blocks: what is neither, a
+/// pipe perhaps, is an error.
+pub fn open_file(path: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags};
+    let file = File::from(rustix::fs::open(path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty())?);
+    let metadata = file.metadata()?;
+    let is_null = metadata.file_type().is_char_device() && metadata.rdev() == rustix::fs::makedev(1, 3);
+    if metadata.is_dir() {
+        return Err(rustix::io::Errno::ISDIR.into());
+    }
+    if metadata.is_file() || is_null { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
 }
 
 /// Whether `text` is the name of a variable.

@@ -1,9 +1,10 @@
 //! Bounded scoped threads with ordered results and cancellation.
 
+use std::io;
 use std::num::NonZero;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread;
+use std::thread::{self, Scope};
 
 /// How many threads suit work that mostly computes: the cores this process may use.
 pub fn cores() -> usize {
@@ -39,17 +40,30 @@ pub fn map_while<T: Sync, R: Send>(
         done.lock().unwrap_or_else(std::sync::PoisonError::into_inner).append(&mut mine);
     };
     thread::scope(|scope| {
-        for _ in 1..threads {
-            // Where the system has no thread to give, the others do its share.
-            if thread::Builder::new().spawn_scoped(scope, drain).is_err() {
-                break;
-            }
-        }
+        // Where there is none, this one does it all.
+        let _ = spawn(scope, threads - 1, &drain);
         drain();
     });
     let mut done = done.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     done.sort_unstable_by_key(|(at, _)| *at);
     done.into_iter().map(|(_, result)| result).collect()
+}
+
+/// Lets threads do `work`, so many of them: where the system has no more to give, those that there are do it all. An
+/// error where there is none.
+pub fn spawn<'scope, W: Fn() + Sync>(
+    scope: &'scope Scope<'scope, '_>,
+    threads: usize,
+    work: &'scope W,
+) -> io::Result<()> {
+    for nth in 0..threads {
+        match thread::Builder::new().spawn_scoped(scope, work) {
+            Err(error) if nth == 0 => return Err(error),
+            Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    Ok(())
 }
 
 fn take<'a, T>(next: &AtomicUsize, items: &'a [T]) -> Option<(usize, &'a T)> {

@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Code, Detail, Error, Result, Warning};
-use crate::host::{Host, is_variable};
+use crate::host::{self, Host, is_variable};
 use crate::path::escape;
 
 /// The largest value that is read.
@@ -156,17 +156,17 @@ fn read_directory(directory: &Path) -> Result<BTreeMap<String, Secret>> {
     if wrong.is_empty() { Ok(files) } else { Err(invalid(directory, wrong)) }
 }
 
-/// The value in a file; `None` for what is not a regular file, nor a link to one.
+/// The value in a file, or one that a link leads to; `None` for a directory.
 fn read_file(path: &Path) -> std::result::Result<Option<String>, String> {
     let said = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => "the link leads nowhere".to_owned(),
         // The path is said already, and the words of the system follow it.
         _ => Error::io("", &error).message.trim_start_matches(": ").to_owned(),
     };
-    if !std::fs::metadata(path).map_err(said)?.is_file() {
+    if std::fs::metadata(path).map_err(said)?.is_dir() {
         return Ok(None);
     }
-    let file = std::fs::File::open(path).map_err(said)?;
+    let file = host::open_file(path).map_err(said)?;
     if file.metadata().map_err(said)?.mode() & OTHERS_MAY_WRITE != 0 {
         return Err("others may write to it (chmod o-w)".to_owned());
     }
@@ -319,6 +319,7 @@ mod tests {
         std::fs::write(directory.path().join("BIG"), VALUE.repeat(160_000)).unwrap();
         std::fs::write(directory.path().join("BYTES"), b"hunter2\xff").unwrap();
         symlink("nowhere", directory.path().join("DANGLING")).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, directory.path().join("PIPE"), 0o600.into()).unwrap();
         let error = refused(&directory);
         let found: Vec<&str> = error.detail.iter().map(|detail| detail.message.as_str()).collect();
         assert_eq!(
@@ -329,10 +330,11 @@ mod tests {
                 "BYTES: its value is not UTF-8",
                 "DANGLING: the link leads nowhere",
                 "OPEN: others may write to it (chmod o-w)",
+                "PIPE: it is not a regular file",
                 "bad-name: the name is not that of a variable ([A-Za-z_][A-Za-z0-9_]*)",
             ]
         );
-        assert!(error.message.ends_with("6 problems: 9, BIG, BYTES, DANGLING, OPEN, bad-name"), "{error}");
+        assert!(error.message.ends_with("7 problems: 9, BIG, BYTES, DANGLING, OPEN, PIPE, bad-name"), "{error}");
     }
 
     #[test]

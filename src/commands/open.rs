@@ -68,7 +68,12 @@ impl<'a> Opener<'a> {
         let names = config.variables(pipelines);
         secrets.warnings(&names).into_iter().for_each(|warning| reporter.warn(warning));
         secrets.require(&names)?;
-        let on_s3 = config.uses_s3(pipelines);
+        let places = config.s3_places(pipelines);
+        places
+            .iter()
+            .filter_map(|place| place.credentials.as_ref())
+            .try_for_each(|names| key(&secrets, names).map(drop))?;
+        let on_s3 = !places.is_empty();
         let authorities = if on_s3 { authorities(host)? } else { None };
         let proxies = if on_s3 { Proxies::of(host)? } else { Proxies::default() };
         // All is read that a program starts with.
@@ -99,14 +104,8 @@ impl<'a> Opener<'a> {
     }
 
     fn s3(&self, place: &S3Place) -> Result<Box<dyn Storage>> {
-        let value = |name: &String| self.secrets.get(name);
         let keys = match &place.credentials {
-            Some(S3Credentials { access_key_id_env: id, secret_access_key_env: secret, session_token_env: token }) => {
-                let (Some(id), Some(secret)) = (value(id), value(secret)) else {
-                    return Err(Error::new(Code::MissingSecret, "the key of an S3 place has no value"));
-                };
-                Keys::given(Key { id, secret, session_token: token.as_ref().and_then(value), expires: None })
-            }
+            Some(names) => Keys::given(key(&self.secrets, names)?),
             None => Keys::chain(self.host),
         };
         let rules = place.cache_control.clone();
@@ -133,6 +132,23 @@ impl<'a> Opener<'a> {
         };
         Ok(Box::new(S3::new(settings, &place.prefix)?))
     }
+}
+
+/// The key in these variables. An error names the variable, and never its value.
+fn key(secrets: &Secrets, names: &S3Credentials) -> Result<Key> {
+    let value = |name: &str| {
+        let missing = || Error::new(Code::MissingSecret, format!("variable {name} has no value"));
+        secrets.get(name).ok_or_else(missing)
+    };
+    let in_it = |what: &str, name: &str| format!("the {what} in ${name}");
+    let (id, secret) = (&names.access_key_id_env, &names.secret_access_key_env);
+    let (id_is, secret_is) = (in_it("access key id", id), in_it("secret access key", secret));
+    let token = names.session_token_env.as_ref();
+    let token = token.map(|name| Ok((in_it("session token", name), value(name)?))).transpose()?;
+    let token = token.as_ref().map(|(what, value)| (what.as_str(), value.expose()));
+    let key = Key::named((&id_is, value(id)?.expose()), (&secret_is, value(secret)?.expose()), token, None);
+    let cure = "it is one word of ASCII; see that it was copied whole and alone";
+    key.map_err(|what| Error::new(Code::InvalidConfig, what).hint(cure))
 }
 
 /// The authorities that `$AWS_CA_BUNDLE` names.

@@ -280,12 +280,9 @@ impl Config {
         names
     }
 
-    /// Whether one of these pipelines reads from S3 or publishes to it.
-    pub fn uses_s3(&self, pipelines: &[&str]) -> bool {
-        self.selected(pipelines).any(|pipeline| {
-            let mut targets = pipeline.destinations.iter().map(|destination| &destination.target);
-            matches!(pipeline.source, Source::S3(_)) || targets.any(|target| matches!(target, Target::S3(_)))
-        })
+    /// The places on S3 that these pipelines read from or publish to.
+    pub fn s3_places(&self, pipelines: &[&str]) -> Vec<&S3Place> {
+        self.selected(pipelines).flat_map(Pipeline::s3_places).collect()
     }
 
     fn selected(&self, pipelines: &[&str]) -> impl Iterator<Item = &Pipeline> {
@@ -294,6 +291,15 @@ impl Config {
 }
 
 impl Pipeline {
+    fn s3_places(&self) -> impl Iterator<Item = &S3Place> {
+        let source = if let Source::S3(place) = &self.source { Some(place) } else { None };
+        let targets = self.destinations.iter().filter_map(|destination| match &destination.target {
+            Target::S3(place) => Some(place),
+            Target::Local(_) | Target::Ssh(_) => None,
+        });
+        source.into_iter().chain(targets)
+    }
+
     fn variables(&self) -> impl Iterator<Item = &str> {
         let source: Option<&dyn Place> = match &self.source {
             Source::Ssh(place) => Some(place),

@@ -1,12 +1,13 @@
 //! Whom to trust.
 
+use std::io::{self, Read};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
 use ureq::tls::{Certificate, PemItem, parse_pem};
 
-use crate::error;
+use crate::{error, host};
 
 /// The certificates of authorities that servers are held against.
 #[derive(Clone, Debug)]
@@ -15,8 +16,13 @@ pub struct Authorities(pub(super) Arc<Vec<Certificate<'static>>>);
 impl Authorities {
     /// Those of a PEM file. The error says what is wrong with it.
     pub fn read(file: &Path) -> Result<Authorities, String> {
-        let read = std::fs::read(file).map_err(|error| error::words(&error)).and_then(|pem| Authorities::parse(&pem));
-        read.map_err(|what| format!("{}: {what}", file.display()))
+        let read = || {
+            let mut pem = Vec::new();
+            host::open_file(file)?.read_to_end(&mut pem).map(|_| pem)
+        };
+        let read: Result<Vec<u8>, io::Error> = read();
+        let parsed = read.map_err(|error| error::words(&error)).and_then(|pem| Authorities::parse(&pem));
+        parsed.map_err(|what| format!("{}: {what}", file.display()))
     }
 
     fn parse(pem: &[u8]) -> Result<Authorities, String> {
@@ -58,5 +64,14 @@ mod tests {
         ] {
             assert_eq!(Authorities::parse(text.as_bytes()).unwrap_err(), said);
         }
+    }
+
+    #[test]
+    fn a_pipe_is_no_file_of_certificates() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("pipe");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+        let said = Authorities::read(&pipe).unwrap_err();
+        assert!(said.ends_with("/pipe: it is not a regular file"), "{said}");
     }
 }

@@ -1,6 +1,8 @@
-//! HTTP, set up once: time-outs on every wait, no redirects, keep-alive, and when to try again.
+//! HTTP, set up once: time-outs on every wait and on all of them together, no redirects, keep-alive, and when to try
+//! again.
 
 mod authorities;
+mod names;
 mod proxies;
 
 use std::sync::Arc;
@@ -10,11 +12,13 @@ use ureq::config::ConfigBuilder;
 use ureq::http::{Request, Response, Uri};
 use ureq::tls::{RootCerts, TlsConfig};
 use ureq::typestate::AgentScope;
+use ureq::unversioned::transport::DefaultConnector;
 use ureq::{Agent, AsSendBody, Body};
 
 pub use authorities::Authorities;
 pub use proxies::Proxies;
 
+use self::names::Names;
 use crate::error::{self, Code, Error};
 use crate::host::Cancel;
 
@@ -26,6 +30,8 @@ const SILENT_TRIES: u32 = 2;
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause, whatever the server asks for.
 const LONGEST_PAUSE: Duration = Duration::from_secs(20);
+/// How many times as long as nothing may move a whole exchange may take.
+const WHOLE: u32 = 10;
 /// How long a pause goes on before a signal is looked for.
 const SLICE: Duration = Duration::from_millis(50);
 
@@ -49,6 +55,8 @@ pub struct Settings {
 pub struct Http {
     agent: Agent,
     proxies: Proxies,
+    /// How long an exchange may take in all, however slowly bytes come.
+    whole: Option<Duration>,
 }
 
 impl Http {
@@ -58,8 +66,15 @@ impl Http {
         if let Some(Authorities(certificates)) = &settings.authorities {
             tls = tls.root_certs(RootCerts::Specific(Arc::clone(certificates)));
         }
-        let agent = config(settings).tls_config(tls.build()).build().into();
-        Http { agent, proxies: settings.proxies.clone() }
+        let whole = settings.timeout.saturating_mul(WHOLE);
+        let config = config(settings).timeout_recv_response(Some(whole)).tls_config(tls.build());
+        Http { agent: agent(config), proxies: settings.proxies.clone(), whole: Some(whole) }
+    }
+
+    /// The same for exchanges of objects: once an answer has begun, their bytes may take as long as they move.
+    #[must_use]
+    pub fn patient(&self) -> Http {
+        Http { whole: None, ..self.clone() }
     }
 
     /// A client for servers of this host and its link: no proxy stands before them, and each exchange ends within
@@ -68,13 +83,13 @@ impl Http {
         let proxies = Proxies::default();
         let settings =
             Settings { connect_timeout, timeout, connections: 1, authorities: None, proxies: proxies.clone() };
-        Http { agent: config(&settings).timeout_global(Some(timeout)).build().into(), proxies }
+        Http { agent: agent(config(&settings)), proxies, whole: Some(timeout) }
     }
 
     /// Sends a request once.
     pub fn send(&self, request: Request<impl AsSendBody>) -> Result<Response<Body>, ureq::Error> {
         let proxy = self.proxies.before(request.uri()).cloned();
-        self.agent.run(self.agent.configure_request(request).proxy(proxy).build())
+        self.agent.run(self.agent.configure_request(request).proxy(proxy).timeout_global(self.whole).build())
     }
 
     /// The server of a URL and the proxy before it, for messages.
@@ -86,6 +101,10 @@ impl Http {
             None => server,
         }
     }
+}
+
+fn agent(config: ConfigBuilder<AgentScope>) -> Agent {
+    Agent::with_parts(config.build(), DefaultConnector::default(), Names)
 }
 
 /// What all clients have in common.

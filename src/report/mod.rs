@@ -1,6 +1,7 @@
 //! Results as values, and the only text and JSON renderers.
 
 mod bundles;
+mod json;
 mod progress;
 mod reporter;
 mod run;

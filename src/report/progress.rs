@@ -58,7 +58,7 @@ pub(super) fn watch<T>(host: &Host, program: &str, settings: Settings, bar: &Bar
     }
     let (done, wait) = mpsc::channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(move || {
+        let show = move || {
             let begun = Instant::now();
             let every = if as_bar { TICK } else { LINE };
             while wait.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
@@ -70,7 +70,9 @@ pub(super) fn watch<T>(host: &Host, program: &str, settings: Settings, bar: &Bar
                 }
             }
             bar.write(host, "");
-        });
+        };
+        // Where there is no thread for it the work is done all the same.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, show);
         let result = work();
         drop(done);
         result

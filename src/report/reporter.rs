@@ -4,6 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use super::json;
 use super::progress::{self, Bar, Progress};
 use super::{Envelope, Problem, SCHEMA_VERSION, Status, Text, sentence};
 use crate::error::{Code, Error, Warning};
@@ -148,7 +149,6 @@ impl<'a> Reporter<'a> {
             warnings,
             body,
         };
-        // These types can't fail to serialise: no maps with other keys than text, no failing implementations.
-        serde_json::to_string(&envelope).unwrap_or_default() + "\n"
+        json::line(&envelope)
     }
 }

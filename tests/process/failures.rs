@@ -130,3 +130,25 @@ fn what_a_limit_on_open_files_fails_is_told_as_that() {
     }
     assert_eq!(told.len(), 4, "{told:?}");
 }
+
+#[test]
+fn where_there_is_no_thread_to_be_had_all_is_done_by_one() {
+    let scene = Scene::new();
+    scene.write("in/d/a.md", "a").write("in/d/b.md", "b");
+    for (program, arguments) in [
+        (BUNDLE, &["in/d", "--id", "x-1", "--force"][..]),
+        (VALIDATE, &["in/d"]),
+        (INSPECT, &["in/d"]),
+        (RUN, &["-c", "site.yml", "--dry-run"]),
+        (RUN, &["-c", "site.yml"]),
+    ] {
+        for progress in ["always", "never"] {
+            let arguments = [arguments, &["--progress", progress]].concat();
+            // No memory has room for the stack of a thread of this size.
+            let output = scene.command(program, &arguments).env("RUST_MIN_STACK", (1_u64 << 46).to_string()).output();
+            let output = output.unwrap();
+            assert!(output.status.success(), "{program} {arguments:?}: {}", stderr(&output));
+        }
+    }
+    assert_eq!(fs::read_to_string(scene.path("out/d/a.md")).unwrap(), "a");
+}

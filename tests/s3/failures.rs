@@ -271,3 +271,49 @@ fn a_busy_server_is_asked_again() {
         assert_eq!(scene.there("site/report/"), files(JUNE));
     }
 }
+
+#[test]
+fn a_key_that_can_be_none_is_told_by_the_name_of_its_variable_before_anything_is_asked() {
+    let Some(server) = servers::all().pop() else { return };
+    let scene = Scene::on(server);
+    let nobody = servers::process::free();
+    let site = format!("id: www, {}, session_token_env: TEST_TOKEN", scene.s3_through(nobody, "site"));
+    scene.configure("backend: local, path: in", &[&site]).bundle("in/report", 1, JUNE);
+    for (variable, value) in [
+        ("TEST_KEY_ID", "\u{fc}"),
+        ("TEST_KEY_ID", "hush hush"),
+        ("TEST_SECRET_KEY", "hush\nhush"),
+        ("TEST_SECRET_KEY", "hush\u{e4}"),
+        ("TEST_SECRET_KEY", " \n"),
+        ("TEST_TOKEN", "hush\u{7f}"),
+    ] {
+        let mut command = scene.command(RUN, "-c site.yml");
+        let output = command.env("TEST_TOKEN", "t").env(variable, value).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(&format!("${variable} ")) && said.contains("[invalid_config]"), "{said}");
+        assert!(!said.contains("hush") && !said.contains('\u{fc}'), "{said}");
+    }
+    // Line breaks around it are no part of it.
+    scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
+    let mut command = scene.command(RUN, "-c site.yml --format json");
+    let output = checked(command.env("TEST_KEY_ID", format!(" {ACCESS_KEY}\r\n")));
+    assert_eq!(outcomes(&scene.document(&output, 0)), ["publish_new"]);
+}
+
+#[test]
+fn names_in_json_do_nothing_to_a_terminal() {
+    let Some(server) = servers::all().pop() else { return };
+    let scene = Scene::on(server);
+    scene.configure("backend: local, path: in", &[&format!("id: www, {}", scene.s3("site"))]);
+    scene.bundle("in/report", 1, &[("a\u{202e}b\u{200b}.csv", "a,b\n")]);
+    let odd = "site/report/x\u{9b}31m\u{202e}";
+    scene.place.put(odd, b"theirs");
+    for (args, status) in [("-v", 1), ("--force --dry-run", 0)] {
+        let output = scene.output(RUN, &format!("-c site.yml --format json {args}"));
+        let text = String::from_utf8(output.stdout.clone()).unwrap();
+        assert!(!text.contains(['\u{9b}', '\u{202e}', '\u{200b}']), "{text}");
+        let document = scene.document(&output, status);
+        assert_eq!(document.to_string().contains("x\u{9b}31m\u{202e}"), status == 0, "{document}");
+    }
+}

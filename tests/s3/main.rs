@@ -6,6 +6,7 @@ mod failures;
 mod guides;
 mod https;
 mod killed;
+mod limits;
 mod runs;
 mod scene;
 #[path = "../servers/mod.rs"]

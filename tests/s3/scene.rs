@@ -16,7 +16,7 @@ pub(crate) const VALIDATE: &str = env!("CARGO_BIN_EXE_distributor-validate");
 pub(crate) const INSPECT: &str = env!("CARGO_BIN_EXE_distributor-inspect");
 pub(crate) const PRUNE: &str = env!("CARGO_BIN_EXE_distributor-prune");
 pub(crate) const RECONCILE_STATE: &str = env!("CARGO_BIN_EXE_distributor-reconcile-state");
-const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
+pub(crate) const BUNDLE: &str = env!("CARGO_BIN_EXE_distributor-bundle");
 
 /// What the tests may have around them and the programs would heed.
 const FOREIGN: &[&str] = &["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy", "HOME"];

@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     Cut(usize),
     /// The server's body comes a few bytes at a time.
     Trickle { bytes: usize, pause: Duration },
+    /// The server's answer comes a byte at a time, its head and all.
+    Drip(Duration),
     /// The server's answer with a `Content-Length` that is this much off. Where it is too large nothing follows and the
     /// connection stays open; where it is too small the rest comes nevertheless.
     Length(isize),

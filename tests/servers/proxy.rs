@@ -320,6 +320,13 @@ fn answer(request: &Message, client: &mut BufReader<TcpStream>, connection: usiz
     // Connections are kept, whatever the server does with its own.
     answer.remove("Connection");
     answer.start = answer.start.replacen("HTTP/1.0", "HTTP/1.1", 1);
+    if let Some(Fault::Drip(pause)) = fault {
+        for byte in [answer.head(), answer.body].concat() {
+            client.get_mut().write_all(&[byte])?;
+            std::thread::sleep(pause);
+        }
+        return Ok(true);
+    }
     client.get_mut().write_all(&answer.head())?;
     match fault {
         Some(Fault::Cut(bytes)) => {

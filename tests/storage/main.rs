@@ -19,10 +19,12 @@ mod objects;
 mod odd;
 mod races;
 mod readers;
+mod repeated;
 mod scene;
 #[path = "../servers/mod.rs"]
 mod servers;
 mod shared;
+mod slow;
 mod sweep;
 mod told;
 mod upkeep;

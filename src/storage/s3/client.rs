@@ -51,8 +51,8 @@ pub(super) struct Client {
     pub(super) http: Http,
     pub(super) address: Address,
     pub(super) keys: Keys,
-    /// The key that was used last.
-    pub(super) used: Mutex<Option<Arc<Key>>>,
+    /// The keys that were used.
+    pub(super) used: Mutex<Vec<Arc<Key>>>,
     pub(super) cancel: Cancel,
     /// What is begun under a lock comes to its end, or is undone, whatever signal comes; and nothing changes any more once
     /// the lock is lost.
@@ -73,12 +73,14 @@ pub(super) struct Ask<'a> {
     pub(super) stands: &'static [u16],
     /// Whether it is sent even once the lock is lost.
     unbound: bool,
+    /// Whether it carries an object, or is answered by one: its bytes may take as long as they move.
+    of_object: bool,
 }
 
 impl<'a> Ask<'a> {
     pub(super) fn new(method: Method, key: &'a str) -> Ask<'a> {
-        let (query, headers) = (Vec::new(), Vec::new());
-        Ask { method, key, about: key, query, headers, payload: Payload::None, stands: &[], unbound: false }
+        let (query, headers, payload) = (Vec::new(), Vec::new(), Payload::None);
+        Ask { method, key, about: key, query, headers, payload, stands: &[], unbound: false, of_object: false }
     }
 
     /// A request of the bucket that is about what begins with `prefix`.
@@ -100,6 +102,12 @@ impl<'a> Ask<'a> {
     /// Only where there is no such object yet, if `wanted`.
     pub(super) fn if_free(self, wanted: bool) -> Ask<'a> {
         if wanted { self.header("if-none-match", "*") } else { self }
+    }
+
+    /// It carries an object, or is answered by one.
+    pub(super) fn of_object(mut self) -> Ask<'a> {
+        self.of_object = true;
+        self
     }
 
     /// These refusals are answers.
@@ -215,9 +223,9 @@ impl Client {
         finish: impl Fn(&Client, Answer) -> std::result::Result<T, Failed>,
     ) -> Result<T> {
         let (mut repeated, mut renewed) = (false, false);
-        retried(cancel, |_| {
+        let done = retried(cancel, |_| {
             let key = self.keys.get(&self.http, cancel).map_err(Failed::ForGood)?;
-            self.used.lock().unwrap_or_else(PoisonError::into_inner).replace(Arc::clone(&key));
+            self.note(&key);
             let before = std::mem::replace(&mut repeated, true);
             let (parts, body) = self.once(ask, &key)?.into_parts();
             let (status, headers) = (parts.status.as_u16(), parts.headers);
@@ -231,7 +239,21 @@ impl Client {
                 return Err(Failed::ForNow(self.refused(ask.about, &fault), Some(Duration::ZERO)));
             }
             Err(self.failed(ask, &fault))
-        })
+        });
+        done.map_err(|error| self.discreet(error))
+    }
+
+    fn note(&self, key: &Arc<Key>) {
+        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        if !used.iter().any(|known| Arc::ptr_eq(known, key)) {
+            used.push(Arc::clone(key));
+        }
+    }
+
+    /// An error without any key that was used, whatever of what the server said is in it.
+    pub(super) fn discreet(&self, error: Error) -> Error {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().fold(error, |error, key| key.hide_in(error))
     }
 
     /// What ends the tries of a request: a signal, unless the lock is held.
@@ -266,7 +288,8 @@ impl Client {
         }
         let may = || self.may_send(ask);
         may().map_err(Failed::ForGood)?;
-        ask.payload.send(&self.http, request, &may, &|error| self.lost(ask.about, error))
+        let http = if ask.of_object { &self.http.patient() } else { &self.http };
+        ask.payload.send(http, request, &may, &|error| self.lost(ask.about, error))
     }
 
     /// Where a request goes; nothing where that would be somewhere else: a URL has no segments `.` and `..`.
@@ -352,13 +375,7 @@ impl Client {
     }
 
     pub(super) fn refused(&self, key: &str, fault: &Fault) -> Error {
-        let error = fault::error(&self.place(key), &self.address, fault);
-        // Servers like to repeat what they were told.
-        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*used {
-            Some(key) => Error { message: key.hide(&error.message), ..error },
-            None => error,
-        }
+        self.discreet(fault::error(&self.place(key), &self.address, fault))
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a server says when it refuses, and what that means.
 
-use std::time::Duration;
+use std::io::Read;
+use std::time::{Duration, Instant};
 
 use serde::Deserialize;
 
@@ -9,6 +10,8 @@ use crate::error::{Code, Error};
 
 /// How much of an error's text is read.
 const LIMIT: u64 = 64 * 1024;
+/// For how long it is read.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An answer that is no good.
 #[derive(Debug, Default)]
@@ -33,7 +36,7 @@ struct Said {
 
 impl Fault {
     pub(super) fn read(answer: &mut Answer) -> Fault {
-        let body = answer.bytes(LIMIT).unwrap_or_default();
+        let body = text(answer);
         let mut fault = Fault::parse(answer.status, &body);
         let header = |name| answer.header(name).map(str::to_owned);
         fault.region = header("x-amz-bucket-region").or(fault.region);
@@ -127,6 +130,19 @@ impl Fault {
         };
         Some(hint.to_owned())
     }
+}
+
+/// What comes of an error's text, as far as it is read.
+fn text(answer: &mut Answer) -> Vec<u8> {
+    let (begun, mut text, mut some) = (Instant::now(), Vec::new(), [0; 4096]);
+    let mut body = answer.body.as_reader().take(LIMIT);
+    while begun.elapsed() < PATIENCE {
+        match body.read(&mut some) {
+            Ok(n) if n > 0 => text.extend_from_slice(&some[..n]),
+            _ => break,
+        }
+    }
+    text
 }
 
 /// Whether what has this code may be gone in a moment.

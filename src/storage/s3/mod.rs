@@ -4,6 +4,7 @@
 mod client;
 mod credentials;
 mod fault;
+mod hand;
 mod lease;
 mod list;
 mod lock;

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use ureq::http::Method;
 
 use super::client::Ask;
+use super::hand::{self, Share};
 use super::payload::Payload;
 use super::put::REFUSED;
 use super::xml::Document;
@@ -36,17 +37,18 @@ impl Default for Parts {
 
 /// How many parts an object has at most.
 const MOST_PARTS: u64 = 10_000;
-/// How many bytes of parts are held at the same time, one part more than are on their way.
-const IN_HAND: u64 = 40 * 1024 * 1024;
+/// Memory of this size goes back to the system as soon as it is freed; of less glibc keeps what was used once
+/// (mallopt(3), `M_MMAP_THRESHOLD`). What is never written to takes no memory.
+const RETURNED: usize = 33 * 1024 * 1024;
 /// The longest note that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;
 
 impl Parts {
     /// The size of the parts of so many bytes, and how many of them are on their way at a time. With the one that is read
-    /// they are no more than can be held, as long as two of them are not.
+    /// they are as many as can be held.
     fn of(&self, whole: u64, concurrency: usize) -> (u64, usize) {
         let size = self.size.max(whole.div_ceil(MOST_PARTS));
-        let senders = usize::try_from(IN_HAND / size).unwrap_or(1).saturating_sub(1);
+        let senders = usize::try_from(hand::MOST / size).unwrap_or(1).saturating_sub(1);
         (size, senders.clamp(1, concurrency.max(1)))
     }
 }
@@ -91,15 +93,23 @@ impl Document for Completed {
 #[derive(Serialize)]
 struct CompleteMultipartUpload<'a> {
     #[serde(rename = "Part")]
-    parts: Vec<Part<'a>>,
+    parts: Vec<Sent<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "PascalCase")]
-struct Part<'a> {
+struct Sent<'a> {
     part_number: usize,
     #[serde(rename = "ETag")]
     etag: &'a str,
+}
+
+/// A part that was read and is not sent yet.
+struct Part {
+    number: usize,
+    bytes: Vec<u8>,
+    /// Its bytes among those that are held.
+    _share: Share,
 }
 
 impl S3 {
@@ -164,19 +174,19 @@ impl S3 {
         let (size, senders) = self.settings.parts.of(want.size, self.settings.concurrency);
         let key = self.key(begun.path.as_str());
         let etags: Mutex<Vec<(usize, Result<String>)>> = Mutex::default();
-        let (give, take) = sync_channel::<(usize, Vec<u8>)>(0);
+        let (give, take) = sync_channel::<Part>(0);
         let take = Mutex::new(take);
+        let send = || self.send_part_after_part((&key, &begun.upload_id), &take, &etags, cancel);
         let read = std::thread::scope(|scope| {
-            for _ in 0..senders {
-                scope.spawn(|| self.send_part_after_part((&key, &begun.upload_id), &take, &etags, cancel));
-            }
-            let read = read_parts(job, size, want.size, cancel, &mut |number, bytes| {
-                let failed = etags.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(_, etag)| etag.is_err());
-                !failed && give.send((number, bytes)).is_ok()
-            });
+            pool::spawn(scope, senders, &send).map_err(|error| {
+                StageError::Place(Error::new(Code::StorageError, format!("no thread to send parts: {error}")))
+            })?;
             // With it the senders come to their end.
-            drop(give);
-            read
+            let give = give;
+            read_parts(job, size, want.size, cancel, &mut |part| {
+                let failed = etags.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|(_, etag)| etag.is_err());
+                !failed && give.send(part).is_ok()
+            })
         });
         let mut etags = etags.into_inner().unwrap_or_else(PoisonError::into_inner);
         etags.sort_unstable_by_key(|(number, _)| *number);
@@ -190,28 +200,24 @@ impl S3 {
     fn send_part_after_part(
         &self,
         upload: (&str, &str),
-        take: &Mutex<Receiver<(usize, Vec<u8>)>>,
+        take: &Mutex<Receiver<Part>>,
         etags: &Mutex<Vec<(usize, Result<String>)>>,
         cancel: &Cancel,
     ) {
         loop {
             let next = take.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok((number, bytes)) = next else { return };
-            let sent = self.send_part(upload, (number, &bytes), cancel);
-            etags.lock().unwrap_or_else(PoisonError::into_inner).push((number, sent));
+            let Ok(part) = next else { return };
+            let sent = self.send_part(upload, &part, cancel);
+            etags.lock().unwrap_or_else(PoisonError::into_inner).push((part.number, sent));
         }
     }
 
-    fn send_part(
-        &self,
-        (key, upload_id): (&str, &str),
-        (number, bytes): (usize, &[u8]),
-        cancel: &Cancel,
-    ) -> Result<String> {
+    fn send_part(&self, (key, upload_id): (&str, &str), part: &Part, cancel: &Cancel) -> Result<String> {
         let ask = Ask::new(Method::PUT, key)
-            .query("partNumber", number.to_string())
+            .of_object()
+            .query("partNumber", part.number.to_string())
             .query("uploadId", upload_id)
-            .payload(Payload::Bytes(bytes));
+            .payload(Payload::Bytes(&part.bytes));
         let answer = self.client.send_until(cancel, &ask)?;
         answer.header("etag").map(str::to_owned).ok_or_else(|| self.odd("no ETag for a part"))
     }
@@ -219,7 +225,7 @@ impl S3 {
     /// Makes an object of an upload.
     pub(super) fn complete(&self, stage: &Stage, commit: &Commit<'_>, upload: &Upload) -> Result<()> {
         let key = self.key(commit.path.as_str());
-        let parts = upload.parts.iter().enumerate().map(|(at, etag)| Part { part_number: at + 1, etag }).collect();
+        let parts = upload.parts.iter().enumerate().map(|(at, etag)| Sent { part_number: at + 1, etag }).collect();
         let body = quick_xml::se::to_string(&CompleteMultipartUpload { parts })
             .map_err(|error| Error::new(Code::StorageError, error.to_string()))?;
         self.conditionally(stage, commit, &|if_free| {
@@ -289,7 +295,7 @@ fn read_parts(
     size: u64,
     whole: u64,
     cancel: &Cancel,
-    give: &mut dyn FnMut(usize, Vec<u8>) -> bool,
+    give: &mut dyn FnMut(Part) -> bool,
 ) -> std::result::Result<Fingerprint, StageError> {
     let mut opened = job.body.open().map_err(StageError::Source)?;
     let (mut hasher, mut total) = (Hasher::default(), 0);
@@ -297,14 +303,15 @@ fn read_parts(
         cancel.check().map_err(StageError::Place)?;
         // A byte more than is expected in all tells that there is more.
         let most = size.min((whole + 1).saturating_sub(total));
-        let mut part = Vec::with_capacity(usize::try_from(most).unwrap_or_default());
-        let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut opened.body, most), &mut part);
+        let share = hand::take(most);
+        let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or_default().max(RETURNED));
+        let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut opened.body, most), &mut bytes);
         read.map_err(|error| StageError::Source(Error::io(job.path, &error)))?;
-        hasher.update(&part);
-        total += part.len() as u64;
-        let is_last = (part.len() as u64) < size || total > whole;
-        let _ = cancel.go_on(part.len());
-        if total > whole || part.is_empty() || !give(number, part) || is_last {
+        hasher.update(&bytes);
+        total += bytes.len() as u64;
+        let is_last = (bytes.len() as u64) < size || total > whole;
+        let _ = cancel.go_on(bytes.len());
+        if total > whole || bytes.is_empty() || !give(Part { number, bytes, _share: share }) || is_last {
             break;
         }
     }
@@ -322,10 +329,10 @@ mod tests {
             for concurrency in [1, 4, 16] {
                 let (size, senders) = Parts::default().of(whole, concurrency);
                 assert!(whole.div_ceil(size) <= MOST_PARTS && (1..=concurrency).contains(&senders), "{whole}");
-                assert!(size * (senders as u64 + 1) <= IN_HAND, "{whole}: {senders} of {size}");
+                assert!(size * (senders as u64 + 1) <= hand::MOST, "{whole}: {senders} of {size}");
             }
         }
-        // As large as an object may be: two parts of it are what it takes.
+        // As large as an object may be: one part of it after the other.
         let (size, senders) = Parts::default().of(5 * 1024 * GIB, 16);
         assert!((5 * 1024 * GIB).div_ceil(size) <= MOST_PARTS && senders == 1);
         assert_eq!(Parts::default().of(GIB, 0).1, 1);

@@ -25,8 +25,10 @@ pub(super) const TOKEN: &str = "x-amz-meta-distributor-token";
 pub(super) const REFUSED: &[u16] = &[404, 412, 501];
 /// The longest key, in bytes (Amazon S3 User Guide, "Naming Amazon S3 objects").
 const LONGEST_KEY: usize = 1024;
-/// Up to this size bytes are held while they are sent.
-const SMALL: u64 = 1024 * 1024;
+/// Up to this size, which is that of one read, bytes are held while they are sent.
+const SMALL: u64 = 128 * 1024;
+/// How many bytes are held like that at a time at most.
+const SMALLS: u64 = 16 * 1024 * 1024;
 
 impl S3 {
     /// Makes sure of every job's bytes, and sends what can be sent without anybody seeing it.
@@ -74,6 +76,11 @@ impl S3 {
         Err(Error::new(Code::PathTooLong, message).hint("shorten the path, or the prefix"))
     }
 
+    /// Up to this size bytes are held while they are sent.
+    fn small(&self) -> u64 {
+        SMALL.min(SMALLS / self.settings.concurrency.max(1) as u64)
+    }
+
     pub(super) fn hold(&self, stage: &Stage, job: usize, held: Held) {
         self.held.lock().unwrap_or_else(PoisonError::into_inner).insert((stage.0.clone(), job), held);
     }
@@ -94,7 +101,7 @@ impl S3 {
         let mut opened = job.body.open().map_err(StageError::Source)?;
         let most = job.expected.map_or(u64::MAX, |want| want.size);
         let mut md5 = md5::Context::new();
-        let is_streamed = most > SMALL;
+        let is_streamed = most > self.small();
         let read = pass(opened.body.as_mut(), most, |bytes| {
             if is_streamed {
                 md5.consume(bytes);
@@ -134,7 +141,7 @@ impl S3 {
             _ => {}
         }
         let key = self.key(commit.path.as_str());
-        let bytes = if want.size <= SMALL { Some(checked_bytes(job, want)?) } else { None };
+        let bytes = if want.size <= self.small() { Some(checked_bytes(job, want)?) } else { None };
         let payload = bytes.as_deref().map_or(Payload::Job(job, want), Payload::Bytes);
         let md5 = match (&bytes, self.held(stage, commit.job)) {
             (Some(bytes), _) => Some(md5_of(bytes)),
@@ -142,7 +149,7 @@ impl S3 {
             (None, _) => None,
         };
         self.conditionally(stage, commit, &|if_free| {
-            let mut ask = self.object(Ask::new(Method::PUT, &key), commit.path, stage).payload(payload);
+            let mut ask = self.object(Ask::new(Method::PUT, &key).of_object(), commit.path, stage).payload(payload);
             if let Some(md5) = &md5 {
                 ask = ask.header("content-md5", md5);
             }

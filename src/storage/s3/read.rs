@@ -14,8 +14,10 @@ use crate::http::{pause, varied};
 use crate::path::RelPath;
 use crate::storage::Opened;
 
-/// How often a body may break off without a byte having come.
+/// How often a body may break off before enough has come.
 const RESUMES: u32 = 6;
+/// How much has to come, once it was taken up again, for what went before to be forgotten.
+const ENOUGH: u64 = 64 * 1024;
 /// How often by silence.
 const SILENT: u32 = 2;
 /// The pause before it is taken up again for the first time; the next ones are longer.
@@ -24,13 +26,13 @@ const PAUSE: Duration = Duration::from_millis(100);
 impl S3 {
     pub(super) fn open(&self, path: &RelPath) -> Result<Opened<'static>> {
         let key = self.key(path.as_str());
-        let answer = self.client.send(&Ask::new(Method::GET, &key))?;
+        let answer = self.client.send(&Ask::new(Method::GET, &key).of_object())?;
         let size = answer.header("content-length").and_then(|length| length.parse().ok());
         let size = size.ok_or_else(|| self.odd("an object without its length"))?;
         let etag = answer.header("etag").map(str::to_owned);
         let body = answer.body.into_with_config().limit(u64::MAX).reader();
         let client = Arc::clone(&self.client);
-        let body = Resumed { client, key, etag, size, passed: 0, body: Some(body), resumes: 0 };
+        let body = Resumed { client, key, etag, size, passed: 0, since: 0, body: Some(body), resumes: 0 };
         Ok(Opened { size, body: Box::new(body) })
     }
 }
@@ -43,6 +45,8 @@ struct Resumed {
     etag: Option<String>,
     size: u64,
     passed: u64,
+    /// Where it was taken up last.
+    since: u64,
     body: Option<BodyReader<'static>>,
     resumes: u32,
 }
@@ -50,7 +54,8 @@ struct Resumed {
 impl Resumed {
     /// Asks for what is still missing, of the same version.
     fn resume(&mut self) -> Result<()> {
-        let mut ask = Ask::new(Method::GET, &self.key).header("range", format!("bytes={}-", self.passed));
+        self.since = self.passed;
+        let mut ask = Ask::new(Method::GET, &self.key).of_object().header("range", format!("bytes={}-", self.passed));
         if let Some(etag) = &self.etag {
             ask = ask.header("if-match", etag);
         }
@@ -94,7 +99,9 @@ impl Read for Resumed {
             match body.read(buffer) {
                 Ok(n) if n > 0 => {
                     self.passed += n as u64;
-                    self.resumes = 0;
+                    if self.passed - self.since >= ENOUGH {
+                        self.resumes = 0;
+                    }
                     return Ok(n);
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}

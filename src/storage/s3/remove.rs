@@ -129,7 +129,7 @@ impl S3 {
     fn kept(&self, refused: &Refused) -> Error {
         let code = if refused.code == "AccessDenied" { Code::PermissionDenied } else { Code::StorageError };
         let message = format!("{}: {}: {}", self.client.place(&refused.key), refused.code, refused.message);
-        Error::new(code, message.trim_end_matches([':', ' ', '.']).to_owned())
+        self.client.discreet(Error::new(code, message.trim_end_matches([':', ' ', '.'])))
     }
 
     /// [`crate::storage::Storage::sweep_stages`].

@@ -23,7 +23,7 @@ use time::OffsetDateTime;
 
 use self::chain::Chain;
 use self::world::World;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Detail, Error, Result};
 use crate::host::{Cancel, Host};
 use crate::http::Http;
 use crate::secrets::Secret;
@@ -42,29 +42,83 @@ pub struct Key {
 }
 
 impl Key {
-    /// A key of parts that a source of the chain gave. The error says which part can't be one, and never what it is.
+    /// A key of parts that are each given with what they are called. The error says which part can't be one, and never
+    /// what it is.
+    pub fn named(
+        id: (&str, &str),
+        secret: (&str, &str),
+        token: Option<(&str, &str)>,
+        expires: Option<OffsetDateTime>,
+    ) -> std::result::Result<Key, String> {
+        let part = |(name, value): (&str, &str)| match value.trim() {
+            "" => Err(format!("{name} is empty")),
+            // All of them are sent in headers, or are of an alphabet that is narrower still.
+            value if value.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Secret::from(value)),
+            _ => Err(format!("{name} holds characters that none has")),
+        };
+        Ok(Key { id: part(id)?, secret: part(secret)?, session_token: token.map(part).transpose()?, expires })
+    }
+
+    /// A key of parts that a source of the chain gave.
     fn of(
         id: &str,
         secret: &str,
         token: Option<&str>,
         expires: Option<OffsetDateTime>,
     ) -> std::result::Result<Key, String> {
-        let part = |name: &str, value: &str| match value.trim() {
-            "" => Err(format!("the {name} is empty")),
-            // All of them are sent in headers, or are of an alphabet that is narrower still.
-            value if value.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(Secret::from(value)),
-            _ => Err(format!("the {name} holds characters that none has")),
-        };
-        let session_token = token.map(|token| part("session token", token)).transpose()?;
-        Ok(Key { id: part("access key id", id)?, secret: part("secret access key", secret)?, session_token, expires })
+        let token = token.map(|token| ("the session token", token));
+        Key::named(("the access key id", id), ("the secret access key", secret), token, expires)
     }
 
-    /// A text without what of it is in there.
-    pub(super) fn hide(&self, text: &str) -> String {
+    /// A text without what of it is in there, percent-encoded perhaps.
+    fn hide(&self, text: &str) -> String {
         let parts = [Some(&self.id), Some(&self.secret), self.session_token.as_ref()].into_iter().flatten();
-        let parts = parts.map(Secret::expose).filter(|part| !part.is_empty());
-        parts.fold(text.to_owned(), |text, part| text.replace(part, "…"))
+        parts.fold(text.to_owned(), |text, part| hidden(&text, part.expose()))
     }
+
+    /// An error without it, as servers like to repeat what they were told.
+    pub(super) fn hide_in(&self, error: Error) -> Error {
+        let detail = |detail: Detail| Detail {
+            message: self.hide(&detail.message),
+            path: detail.path.map(|path| self.hide(&path)),
+            ..detail
+        };
+        Error {
+            message: self.hide(&error.message),
+            hint: error.hint.map(|hint| self.hide(&hint)),
+            detail: error.detail.into_iter().map(detail).collect(),
+            ..error
+        }
+    }
+}
+
+/// A text with `…` for each place where a secret stands, as it is or with some of its bytes percent-encoded.
+fn hidden(text: &str, secret: &str) -> String {
+    let (mut shown, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(next) = rest.chars().next() {
+        match after(rest, secret) {
+            Some(after) if !secret.is_empty() => {
+                shown.push('…');
+                rest = after;
+            }
+            _ => {
+                shown.push(next);
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+    }
+    shown
+}
+
+/// What follows `secret` at the start of `text`.
+fn after<'a>(text: &'a str, secret: &str) -> Option<&'a str> {
+    secret.bytes().try_fold(text, |text, byte| {
+        let encoded = || {
+            let digits = text.strip_prefix('%').and_then(|digits| digits.get(..2))?;
+            (u8::from_str_radix(digits, 16) == Ok(byte)).then(|| &text[3..])
+        };
+        text.strip_prefix(char::from(byte)).or_else(encoded)
+    })
 }
 
 /// Where keys come from.

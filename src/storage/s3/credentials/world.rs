@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::host::Host;
+use crate::host::{self, Host};
 
 /// The largest file that is read.
 const MAX_SIZE: u64 = 1 << 20;
@@ -62,7 +61,7 @@ impl World {
 /// The text of a small file; `None` where there is none.
 pub(super) fn read(path: &std::path::Path) -> Result<Option<String>, String> {
     let said = |error: std::io::Error| crate::error::Error::io(path.display(), &error).message;
-    let file = match File::open(path) {
+    let file = match host::open_file(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         file => file.map_err(said)?,
     };

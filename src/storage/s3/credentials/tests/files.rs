@@ -103,3 +103,22 @@ fn files_that_are_wrong_are_named_without_what_they_hold() {
     std::fs::create_dir(home.path().join(".aws/credentials")).unwrap();
     says(&refused(&[at]), &[".aws/credentials: is a directory"]);
 }
+
+#[test]
+fn a_pipe_is_no_file_of_the_chain_and_none_waits_for_it() {
+    let home = home(&[("credentials", BOTH)]);
+    let pipe = home.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+    let (at, file) = (("HOME", home.path().to_str().unwrap()), pipe.to_str().unwrap());
+    for variables in [
+        [("AWS_WEB_IDENTITY_TOKEN_FILE", file), ("AWS_ROLE_ARN", "r")],
+        [("AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE", file), ("AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "/x")],
+        [("AWS_SHARED_CREDENTIALS_FILE", file), at],
+        [("AWS_CONFIG_FILE", file), at],
+    ] {
+        says(&refused(&variables), &[&format!("{file}: it is not a regular file")]);
+    }
+    // That is how a file is left out.
+    let left_out = [("AWS_CONFIG_FILE", "/dev/null"), ("AWS_SHARED_CREDENTIALS_FILE", "/dev/null"), at];
+    says(&refused(&left_out), &["there are no credentials"]);
+}
