@@ -37,9 +37,6 @@ impl Default for Parts {
 
 /// How many parts an object has at most.
 const MOST_PARTS: u64 = 10_000;
-/// Memory of this size goes back to the system as soon as it is freed; of less glibc keeps what was used once
-/// (mallopt(3), `M_MMAP_THRESHOLD`). What is never written to takes no memory.
-const RETURNED: usize = 33 * 1024 * 1024;
 /// The longest note that is read.
 const LIMIT: u64 = 16 * 1024 * 1024;
 
@@ -107,9 +104,7 @@ struct Sent<'a> {
 /// A part that was read and is not sent yet.
 struct Part {
     number: usize,
-    bytes: Vec<u8>,
-    /// Its bytes among those that are held.
-    _share: Share,
+    share: Share,
 }
 
 impl S3 {
@@ -217,7 +212,7 @@ impl S3 {
             .of_object()
             .query("partNumber", part.number.to_string())
             .query("uploadId", upload_id)
-            .payload(Payload::Bytes(&part.bytes));
+            .payload(Payload::Bytes(&part.share.bytes));
         let answer = self.client.send_until(cancel, &ask)?;
         answer.header("etag").map(str::to_owned).ok_or_else(|| self.odd("no ETag for a part"))
     }
@@ -303,15 +298,14 @@ fn read_parts(
         cancel.check().map_err(StageError::Place)?;
         // A byte more than is expected in all tells that there is more.
         let most = size.min((whole + 1).saturating_sub(total));
-        let share = hand::take(most);
-        let mut bytes = Vec::with_capacity(usize::try_from(most).unwrap_or_default().max(RETURNED));
-        let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut opened.body, most), &mut bytes);
-        read.map_err(|error| StageError::Source(Error::io(job.path, &error)))?;
-        hasher.update(&bytes);
-        total += bytes.len() as u64;
-        let is_last = (bytes.len() as u64) < size || total > whole;
-        let _ = cancel.go_on(bytes.len());
-        if total > whole || bytes.is_empty() || !give(Part { number, bytes, _share: share }) || is_last {
+        let mut share = hand::take(size);
+        let read = std::io::Read::read_to_end(&mut std::io::Read::take(&mut opened.body, most), &mut share.bytes);
+        let read = read.map_err(|error| StageError::Source(Error::io(job.path, &error)))?;
+        hasher.update(&share.bytes);
+        total += read as u64;
+        let is_last = (read as u64) < size || total > whole;
+        let _ = cancel.go_on(read);
+        if total > whole || read == 0 || !give(Part { number, share }) || is_last {
             break;
         }
     }
