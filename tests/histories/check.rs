@@ -76,7 +76,7 @@ fn same(state: &distributor::state::State, known: &Known, what: &str) {
     let owner = (by.pipeline_id.as_str(), by.destination_id.as_str());
     assert_eq!(owner, OWNERS[known.owner], "{what}");
     let times = [&state.published_at, &state.updated_at, &state.created_at].map(ToString::to_string);
-    let expected = [known.published, known.published, known.created].map(|at| time(at).to_string());
+    let expected = [known.published, known.updated, known.created].map(|at| time(at).to_string());
     assert_eq!(times, expected, "{what}: published, updated, created");
     assert_eq!(by.reconciliation, known.reconciliation.as_str(), "{what}");
     let manifest = known.bundle.manifest();

@@ -26,6 +26,7 @@ pub(crate) struct Known {
     pub(crate) bundle: Bundle,
     pub(crate) created: usize,
     pub(crate) published: usize,
+    pub(crate) updated: usize,
     pub(crate) reconciliation: Reconciliation,
     pub(crate) primary: Option<String>,
     pub(crate) outputs: BTreeMap<String, Record>,
@@ -59,8 +60,9 @@ pub(crate) type Verdict = Result<Done, Code>;
 pub(crate) struct Model {
     pub(crate) tree: Tree,
     pub(crate) state: State,
-    /// Owners of whom something was cut short that only they can finish.
-    pub(crate) marks: BTreeSet<usize>,
+    /// Owners whose outputs may not be those of their bundles, where only they can make them so, each with what a forced
+    /// replacement of it that was cut short may still take away.
+    pub(crate) marks: BTreeMap<usize, Option<BTreeSet<String>>>,
     pub(crate) has_dirs: bool,
 }
 
@@ -119,7 +121,7 @@ fn primary<'a>(paths: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> 
 
 impl Model {
     pub(crate) fn new(has_dirs: bool) -> Model {
-        Model { tree: Tree::new(), state: State::Absent, marks: BTreeSet::new(), has_dirs }
+        Model { tree: Tree::new(), state: State::Absent, marks: BTreeMap::new(), has_dirs }
     }
 
     pub(crate) fn records(&self) -> BTreeMap<String, Record> {
@@ -175,21 +177,24 @@ impl Model {
             if state.bundle.files() != bundle.files() {
                 return conflict(ask, Code::SourceConflict);
             }
-            let again = ask.republish || self.marks.contains(&ask.owner);
+            let again = ask.republish || self.marks.contains_key(&ask.owner);
             return Ok(done(if again { Action::Republish } else { Action::SkipSame }));
         }
-        if state.bundle.age() < bundle.age() {
-            return match ask.older {
-                OnOlder::Replace => Ok(done(Action::ReplaceOlder)),
-                OnOlder::Skip => Ok(done(Action::SkipDestinationOlder)),
-                OnOlder::Fail => Err(Code::DestinationOlder),
-            };
+        match by_age(ask, state, bundle) {
+            // What is half-published can't be left as it is.
+            Ok(done) if done.action.is_skip() && self.marks.contains_key(&ask.owner) => Err(Code::CommitIncomplete),
+            verdict => verdict,
         }
-        match ask.newer {
-            OnNewer::Fail => Err(Code::DestinationNewer),
-            OnNewer::Replace if ask.force => Ok(forced(Code::DestinationNewer)),
-            OnNewer::Skip | OnNewer::Replace => Ok(done(Action::SkipDestinationNewer)),
-        }
+    }
+
+    /// Whether what stands against a publication is what a forced one of the same owner was cut short of taking away.
+    fn goes_on(&self, ask: &Ask, seen: &Seen<'_>) -> bool {
+        let is_own = match &self.state {
+            State::Known(known) => known.owner == ask.owner,
+            _ => true,
+        };
+        let paths = self.marks.get(&ask.owner).and_then(Option::as_ref);
+        is_own && paths.is_some_and(|paths| seen.unmanaged.iter().all(|path| paths.contains(*path)))
     }
 
     /// What a run decides, and what stands once it is done. A dry run decides the same.
@@ -213,7 +218,7 @@ impl Model {
             && matches!(done.action, Action::ReplaceOlder | Action::Republish);
         match seen.against(&files, merges) {
             Some(code) if done.action != Action::ForceReplace => {
-                if !ask.force {
+                if !ask.force && !self.goes_on(ask, &seen) {
                     return Err(code);
                 }
                 done = forced(code);
@@ -275,6 +280,22 @@ impl Model {
     }
 }
 
+/// By the age of what is there, where it differs from that of the bundle.
+fn by_age(ask: &Ask, state: &Known, bundle: &Bundle) -> Verdict {
+    if state.bundle.age() < bundle.age() {
+        return match ask.older {
+            OnOlder::Replace => Ok(done(Action::ReplaceOlder)),
+            OnOlder::Skip => Ok(done(Action::SkipDestinationOlder)),
+            OnOlder::Fail => Err(Code::DestinationOlder),
+        };
+    }
+    match ask.newer {
+        OnNewer::Fail => Err(Code::DestinationNewer),
+        OnNewer::Replace if ask.force => Ok(forced(Code::DestinationNewer)),
+        OnNewer::Skip | OnNewer::Replace => Ok(done(Action::SkipDestinationNewer)),
+    }
+}
+
 /// The state after a publication.
 fn known(ask: &Ask, bundle: &Bundle, done: &Done, old: Option<&Known>, now: usize) -> Known {
     let before = |path: &str| old.and_then(|old| old.outputs.get(path));
@@ -288,6 +309,7 @@ fn known(ask: &Ask, bundle: &Bundle, done: &Done, old: Option<&Known>, now: usiz
         bundle: bundle.clone(),
         created: old.map_or(now, |old| old.created),
         published: now,
+        updated: now,
         reconciliation: ask.reconciliation,
         primary: primary(bundle.files().into_keys().collect::<Vec<_>>().into_iter())
             .and_then(|path| url(ask.owner, path)),

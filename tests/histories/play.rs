@@ -9,16 +9,16 @@ use distributor::error::{Code, Error, Warning};
 use distributor::host::{Cancel, Holder};
 use distributor::journal::{self, Journal, Phase};
 use distributor::names::{JOURNAL_PREFIX, LOCK, STATE};
-use distributor::path::BundlePath;
+use distributor::path::{BundlePath, RawPath};
 use distributor::plan::Wanted;
 use distributor::publish::{Publication, Published, World};
 use distributor::source::{Checked, Files};
 use distributor::state;
-use distributor::storage::Storage;
+use distributor::storage::{Stage, Storage};
 
 use crate::check;
 use crate::memory::Memory;
-use crate::model::{Model, State, Verdict};
+use crate::model::{Known, Model, State, Verdict};
 use crate::mortal::{End, Fate, Mortal};
 use crate::place::{Node, Place, Tree};
 use crate::steps::{Ask, Bundle, History, OWNERS, Step};
@@ -148,7 +148,7 @@ impl Player<'_> {
         check::tree(&self.place.all(), &before, &what);
         assert_eq!(self.place.exists(), there, "{what}");
         if self.touched.is_empty() {
-            let verdict = self.model.run(ask, self.bundle(ask), self.now).0;
+            let verdict = self.stocked().run(ask, self.bundle(ask), self.now).0;
             check::decided(&got, &verdict, &what);
             if self.place.journals().is_empty() {
                 check::planned(&got, &verdict, &what);
@@ -168,6 +168,7 @@ impl Player<'_> {
     fn run(&mut self, ask: &Ask, look: bool) {
         self.heal();
         let looked = look.then(|| self.look(ask));
+        self.model = self.stocked();
         let (what, (verdict, next)) = (self.what("run"), self.foresee(ask));
         let (clean, there) = (self.place.journals().is_empty(), self.place.exists());
         let unfinished = self.is_unfinished();
@@ -190,7 +191,7 @@ impl Player<'_> {
         check::tree(&self.place.tree(), &self.model.tree, what);
         check::state(self.place, &self.model, what);
         let mark = |owner: &usize| journal::name(OWNERS[*owner].0, OWNERS[*owner].1);
-        let mut names: BTreeSet<String> = self.model.marks.iter().map(mark).collect();
+        let mut names: BTreeSet<String> = self.model.marks.keys().map(mark).collect();
         if !matches!(self.model.state, State::Absent) {
             names.insert(STATE.to_owned());
         }
@@ -201,6 +202,11 @@ impl Player<'_> {
     /// A run that is killed or fails on its way.
     fn cut(&mut self, ask: &Ask, at: usize, end: End) {
         self.heal();
+        if !self.model.has_dirs && self.place.committing().iter().any(|one| !one.settled) {
+            // Whoever comes by takes stock of what was cut short before.
+            self.model = self.stocked();
+            drop(self.visit());
+        }
         let (verdict, next) = self.foresee(ask);
         let before = self.place.own();
         let fate = Fate::new(at, end);
@@ -231,6 +237,56 @@ impl Player<'_> {
         } else {
             self.cut_in_memory(committed, next, forced, &what);
         }
+    }
+
+    /// The model once stock was taken of what was cut short where only its source has the bytes: the state says what is
+    /// there, and each owner of an output that was touched has a mark.
+    fn stocked(&self) -> Model {
+        let mut model = self.model.clone();
+        let unsettled = self.place.committing().into_iter().filter(|one| !one.settled && !self.model.has_dirs);
+        for one in unsettled {
+            let journal = one.journal;
+            let by = (journal.pipeline_id.as_str(), journal.destination_id.as_str());
+            let by = (0..OWNERS.len()).find(|owner| OWNERS[*owner] == by).unwrap();
+            let text = |path: &RawPath| String::from_utf8(path.as_bytes().to_vec()).unwrap();
+            let paths = journal.removed().map(text).chain(journal.replaced().map(|(path, _)| path.to_string()));
+            let forced = journal.forced.as_ref().map(|_| paths.collect::<BTreeSet<String>>());
+            let touched = match &mut model.state {
+                State::Absent => None,
+                State::Broken(_) | State::Odd => continue,
+                State::Known(known) => self.touch(known, &journal),
+            };
+            let stays = journal.dirty || forced.is_some() || touched == Some(by);
+            model.marks.remove(&by);
+            model.marks.extend(touched.map(|owner| (owner, None)));
+            model.marks.extend(stays.then_some((by, forced)));
+        }
+        model
+    }
+
+    /// Lets a state say what a publication that was cut short has left; the owner, where that touched any output.
+    fn touch(&self, known: &mut Known, journal: &Journal) -> Option<usize> {
+        let (tree, storage, stage) = (self.place.tree(), self.place.storage(), Stage(journal.stage.clone()));
+        let written = journal.started_at.to_string();
+        let at = (0..=self.now).find(|at| check::time(*at).to_string() == written).unwrap();
+        let (mut touched, mut changed) = (false, false);
+        for (path, _) in journal.replaced().filter(|(path, _)| storage.wrote(&stage, &[path]).unwrap()[0]) {
+            let Some(record) = known.outputs.get_mut(path.as_str()) else { continue };
+            let Some(Node::File(bytes)) = tree.get(path.as_str()) else { continue };
+            touched = true;
+            if record.text.as_bytes() != bytes.as_slice() {
+                (record.text, record.updated, changed) = (String::from_utf8(bytes.clone()).unwrap(), at, true);
+            }
+        }
+        for path in journal.removed().map(ToString::to_string).filter(|path| !tree.contains_key(path)) {
+            if known.outputs.remove(&path).is_some() {
+                (touched, changed) = (true, true);
+            }
+        }
+        if changed {
+            known.updated = self.now;
+        }
+        touched.then_some(known.owner)
     }
 
     /// Whether what was cut short is still to be finished.
@@ -296,7 +352,9 @@ impl Player<'_> {
             let dirty = self.place.journals().into_iter().find(staging).is_some_and(|(_, journal)| journal.dirty);
             dirty || committing.iter().any(|one| one.name == name && !one.settled)
         };
-        self.model.marks = (0..OWNERS.len()).filter(marked).collect();
+        let marks = std::mem::take(&mut self.model.marks);
+        let mark = |owner: usize| (owner, marks.get(&owner).cloned().flatten());
+        self.model.marks = (0..OWNERS.len()).filter(marked).map(mark).collect();
         assert!(self.place.own().into_keys().all(|name| name == STATE || name.starts_with(JOURNAL_PREFIX)), "{what}");
     }
 }
