@@ -228,6 +228,11 @@ impl Journal {
         Journal { forced: self.forced.as_ref().filter(|_| own).map(|_| paths()), ..begun }
     }
 
+    /// Whether its owner keeps a mark of it even where no output was touched.
+    pub fn leaves_a_mark(&self) -> bool {
+        self.dirty || self.forced.is_some()
+    }
+
     /// The name of its file.
     pub fn name(&self) -> String {
         name(&self.pipeline_id, &self.destination_id)

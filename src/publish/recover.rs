@@ -16,29 +16,36 @@ impl Site<'_> {
     /// Heals what every journal here tells of, whoever wrote it. `own` is the journal of who publishes now. Gives
     /// the mark of an owner whose outputs are not those of its bundle.
     pub fn recover(&self, guard: &dyn Guard, own: &str, warnings: &mut Vec<Warning>) -> Result<Option<Journal>> {
+        let mut open = Vec::new();
+        // Those that ask for nothing go first: whether one does is told by the state, which the others change.
         for name in self.target.own_names(JOURNAL_PREFIX)? {
             let Some(journal) = self.read_journal(&name)? else { continue };
             let state = self.target.get_small(STATE, u64::MAX)?;
-            let cure = self.cure(&journal, state.as_ref())?;
-            match (cure, self.target.recovery()) {
-                (Cure::Delete, _) => {
-                    self.delete_recorded(guard, &name, &journal)?;
-                    warnings.push(self.recovered(&journal));
-                }
-                (Cure::Finish, Recovery::Redo) => {
-                    let whole = journal.clone().with_directories();
-                    self.finish(guard, &whole, &[], state.as_ref().map(|small| &small.version))?;
-                    // Once another state stands, a journal that stayed would tell to publish this one again.
-                    self.settle(&name, &journal)?;
-                    warnings.push(self.recovered(&journal));
-                }
-                (Cure::Finish, Recovery::DirtyMark) => self.take_stock(guard, &name, &journal)?,
+            match (self.cure(&journal, state.as_ref())?, self.target.recovery()) {
                 // Its owner's next publication writes everything anew.
                 (Cure::Discard, Recovery::DirtyMark) if journal.dirty => {}
                 // The stage of a publication that was not committed is swept.
                 (Cure::Discard, Recovery::Redo) => self.target.remove_small(&name)?,
                 (Cure::Settle, _) | (Cure::Discard, Recovery::DirtyMark) => self.settle(&name, &journal)?,
+                (cure @ (Cure::Finish | Cure::Delete), _) => open.push((name, journal, cure)),
             }
+        }
+        for (name, journal, cure) in open {
+            match (cure, self.target.recovery()) {
+                (Cure::Delete, _) => self.delete_recorded(guard, &name, &journal)?,
+                (_, Recovery::Redo) => {
+                    let state = self.target.get_small(STATE, u64::MAX)?;
+                    let whole = journal.clone().with_directories();
+                    self.finish(guard, &whole, &[], state.as_ref().map(|small| &small.version))?;
+                    // Once another state stands, a journal that stayed would tell to publish this one again.
+                    self.settle(&name, &journal)?;
+                }
+                (_, Recovery::DirtyMark) => {
+                    self.take_stock(guard, &name, &journal)?;
+                    continue;
+                }
+            }
+            warnings.push(self.recovered(&journal));
         }
         self.target.sweep_stages(&[])?;
         if self.target.recovery() == Recovery::DirtyMark { self.read_journal(own) } else { Ok(None) }
@@ -95,7 +102,7 @@ impl Site<'_> {
                 self.target.put_small(&mark.name(), &mark.to_json(), Expected::Any)?;
             }
         }
-        let stays = journal.dirty || journal.forced.is_some() || touched.contains(&own);
+        let stays = journal.leaves_a_mark() || touched.contains(&own);
         if found.apply(&mut state, &journal.started_at) {
             self.write_state(guard, state, version.as_ref())?;
         }

@@ -212,7 +212,7 @@ impl Site<'_> {
         let touched = stock.touched(state).into_iter().find(|(pipeline, id)| journal::name(pipeline, id) == own);
         let touched = touched.map(|(pipeline, destination)| journal.mark(pipeline, destination));
         stock.apply(state, &journal.started_at);
-        let stays = is_own && (journal.dirty || journal.forced.is_some());
+        let stays = is_own && journal.leaves_a_mark();
         Ok(touched.or_else(|| stays.then(mark)))
     }
 

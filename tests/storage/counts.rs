@@ -143,6 +143,22 @@ fn what_is_read_once_is_not_read_again_unless_it_changed() {
     }
 }
 
+#[test]
+fn a_journal_that_goes_later_goes_before_another_state_stands() {
+    for server in servers::all() {
+        let counted = Counted::on(server);
+        let (storage, journal) = (counted.storage(), ".distributor.journal-0123456789abcdef.json");
+        let guard = storage.lock(b"me", &|_| Ok(())).unwrap();
+        storage.put_small(journal, b"{}", Expected::Any).unwrap();
+        storage.remove_small(journal).unwrap();
+        assert!(storage.own_names(journal).unwrap().is_empty());
+        // By the state it is told whether a journal asks for anything: after this one it would not be known any more.
+        storage.put_small(".distributor.json", b"{}", Expected::Version(None)).unwrap();
+        assert!(counted.place.get(journal).is_none(), "{}", server.name);
+        guard.release(false).unwrap();
+    }
+}
+
 /// Who lists while somebody is at work, and looks at the lock when that is gone, has an old listing in hand.
 #[test]
 fn a_lock_that_goes_while_it_is_looked_at_was_not_dead() {

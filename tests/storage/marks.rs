@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use distributor::digest::Digest;
 use distributor::error::Code;
@@ -11,6 +12,7 @@ use distributor::state::State;
 use distributor::storage::Storage;
 
 use crate::memory::Memory;
+use crate::mortal::{End, Fate, Mortal};
 use crate::scene::{FIRST, MORE, NEW, OLD, Scene, Wish};
 use crate::shared::objects;
 use crate::sweep::{ENDS, InMemory, NEWER, Tree, is, strike};
@@ -74,6 +76,49 @@ fn an_owner_whose_output_was_overwritten_writes_it_again() {
             assert_eq!(scene.publish(FIRST[0], "s0", memory).unwrap().decision.action, Action::SkipSame, "{what}");
         });
     }
+}
+
+#[test]
+fn a_journal_that_stayed_though_its_publication_counts_hides_no_mark() {
+    let scene = Scene::new();
+    let taken = Wish { bundle: "taken", destination: "t", ..NEWER };
+    // The journal of a publication that came to its end, all but its own removal.
+    let memory = Memory::default();
+    let second = Wish { bundle: FIRST[0], destination: "s0", ..NEWER };
+    let fates = (1..).map(|at| {
+        memory.restore(&BTreeMap::new());
+        let fate = Fate::new(at, End::KilledAfter);
+        let _ = scene.grant(second, &Mortal { inner: Box::new(memory.clone()), fate: Arc::clone(&fate) });
+        fate.chosen.lock().unwrap().clone()
+    });
+    let mut fates = fates.take(100);
+    assert!(fates.any(|chosen| chosen.contains("put_small .distributor.json")), "the state was never written");
+    let stayed = memory.objects();
+    let (name, journal) = stayed.iter().find(|(name, _)| name.contains("journal-")).unwrap();
+    scene.publish("mine", "t", &memory).unwrap();
+    let standing = objects(&memory)[".distributor.json"].clone();
+    let text = String::from_utf8(journal.bytes.clone()).unwrap();
+    let old = Digest::of(&stayed[".distributor.json"].bytes).hex();
+    let settled = text.replace(&old, &Digest::of(&standing).hex());
+    assert_ne!(text, settled);
+    let place = InMemory(memory.clone());
+    strike(
+        &place,
+        &ENDS,
+        |target| scene.grant(taken, target).map(drop),
+        |what| {
+            if objects(&memory)[".distributor.json"] == standing {
+                memory.put(name, settled.as_bytes());
+            }
+            scene.publish("left", "t", &memory).unwrap_or_else(|error| panic!("{what}: {error}"));
+            scene.publish(FIRST[0], "s0", &memory).unwrap_or_else(|error| panic!("{what}: s0: {error}"));
+            let (state, tree) = truth(&memory, what);
+            let whose = state.outputs.iter().find(|record| record.path.as_str() == "common/s0");
+            if whose.is_some_and(|record| state.owners[record.owner].destination_id == "s0") {
+                assert_eq!(tree["common/s0"], FIRST[0].as_bytes(), "{what}");
+            }
+        },
+    );
 }
 
 #[test]

@@ -92,6 +92,15 @@ impl S3 {
         });
     }
 
+    /// What was to go with the lock's mark, and has to go now: another state is to stand, and by the state it is told
+    /// whether a journal asks for anything.
+    pub(super) fn leaving(&self) -> BTreeSet<String> {
+        self.with_own(|own| match own {
+            Own::Known(names) => std::mem::take(&mut names.leaving),
+            Own::Unknown => BTreeSet::new(),
+        })
+    }
+
     /// Whether it is enough that it goes with the lock's mark. A journal may: whoever finds it before has not seen the
     /// lock go, and after a crash it is what a journal of something that is done always is.
     pub(super) fn may_leave(&self, name: &str) -> bool {

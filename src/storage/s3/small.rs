@@ -79,6 +79,9 @@ impl S3 {
 
     pub(super) fn write_small(&self, name: &str, bytes: &[u8], expected: Expected<'_>) -> Result<()> {
         let key = self.key(name);
+        if name == STATE {
+            self.delete_smalls(&self.leaving())?;
+        }
         // From here on it may be there, whatever the server answers, if it does.
         self.comes(name);
         let ask = || {
